@@ -1,0 +1,79 @@
+"""The seam between rules and everything else."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple, Protocol
+
+import jax
+
+from hopplus.types import Outcome, View
+
+
+class Target(NamedTuple):
+    """A kind of thing on the board that a player may be after."""
+
+    plane: int  # where it shows in a view
+    action: int  # what takes it, on its cell
+
+
+class Game(Protocol):
+    """The rules of one game, for one board; pure functions that `vmap` and `jit` as they are.
+
+    Planes of a view are the seats (ego first), the obstacles, then one for each target. The first
+    five actions are the moves up, down, left, right and stay. Chance enters by key only, so a
+    planner that holds a state cannot see what is to come.
+    """
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def seats(self) -> int: ...
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Height, width and planes of a view."""
+        ...
+
+    @property
+    def action_names(self) -> tuple[str, ...]:
+        """[A] the actions in words."""
+        ...
+
+    @property
+    def horizon(self) -> int: ...
+    @property
+    def targets(self) -> Mapping[str, Target]:
+        """The kinds of things on the board, in the order of `Outcome.took`."""
+        ...
+
+    @property
+    def best_joint_return(self) -> float:
+        """What all seats together can get from an episode at most."""
+        ...
+
+    def init(self, key: jax.Array) -> Any:
+        """Draw the start of an episode."""
+        ...
+
+    def step(self, state: Any, joint: jax.Array) -> tuple[Any, Outcome]:
+        """Play one action per seat, [N] int32, all at once."""
+        ...
+
+    def view(self, state: Any, seat: jax.Array | int) -> View:
+        """What a seat sees."""
+        ...
+
+    def present(self, state: Any) -> jax.Array:
+        """[N] bool, the seats still on the board."""
+        ...
+
+    def parse(self, text: str) -> Any:
+        """Read a layout as the start of an episode; seats and things not in it are gone."""
+        ...
+
+    def show(self, state: Any) -> str:
+        """Write the board as a layout."""
+        ...
+
+
+def views(game: Game, state: Any) -> View:
+    """What every seat sees: a `View` with a leading axis [N]."""
+    return jax.vmap(game.view, in_axes=(None, 0))(state, jax.numpy.arange(game.seats))

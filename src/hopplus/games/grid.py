@@ -1,0 +1,140 @@
+"""What grid games share: moves, distinct places drawn at random, and a bank of boards.
+
+Cells are numbered row by row: cell = row * columns + column.
+"""
+
+import itertools
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from hopplus.config import ConfigError
+
+MOVES = ((-1, 0), (1, 0), (0, -1), (0, 1), (0, 0))  # row, column; the last is stay
+STAY = 4
+MOVE_NAMES = ("up", "down", "left", "right", "stay")
+
+PIECES = ("###", "##/#.", "####", "###/#..")  # straight or bent once, of three or four cells
+
+
+class Bank(eqx.Module):
+    """Boards with obstacles; every board's free cells are connected."""
+
+    walls: jax.Array  # [M, H*W] bool
+    cells: jax.Array  # [M, H*W] int32, the free cells first, in order
+    free: jax.Array  # [M] int32, how many cells are free
+
+
+def moved(cell: jax.Array, action: jax.Array, walls: jax.Array, columns: int) -> jax.Array:
+    """[] int32 where a move leads: the cell itself when off the board, into a wall, or no move."""
+    rows = walls.shape[0] // columns
+    delta = jnp.asarray(MOVES, jnp.int32)[jnp.clip(action, 0, STAY)]
+    row, column = cell // columns + delta[0], cell % columns + delta[1]
+    on_board = (row >= 0) & (row < rows) & (column >= 0) & (column < columns)
+    target = jnp.where(on_board & (action >= 0) & (action < STAY), row * columns + column, cell)
+    return jnp.where(walls[target], cell, target)
+
+
+def open_moves(cell: jax.Array, walls: jax.Array, columns: int) -> jax.Array:
+    """[5] bool, the moves from a cell that stay on the board and off the walls; stay always is."""
+    targets = jax.vmap(moved, in_axes=(None, 0, None, None))(
+        cell, jnp.arange(STAY), walls, columns
+    )
+    return jnp.append(targets != cell, True)
+
+
+def distinct_places(key: jax.Array, cells: jax.Array, free: jax.Array, count: int) -> jax.Array:
+    """[count] int32, distinct ones of the first `free` cells, every arrangement equally likely.
+
+    Draws the arrangement's Lehmer code (the i-th digit is below free - i) and decodes it from the
+    right: no sorting, no loop over cells.
+    """
+    choices = (free - jnp.arange(count)).astype(jnp.float32)
+    digits = jnp.floor(jax.random.uniform(key, (count,)) * choices).astype(jnp.int32)
+    ranks = list(digits)
+    for i in reversed(range(count)):
+        for j in range(i + 1, count):
+            ranks[j] = ranks[j] + (ranks[j] >= ranks[i])
+    return cells[jnp.stack(ranks)]
+
+
+def draw_bank(
+    rows: int, columns: int, pieces: int, boards: int, room: int, seed: int, tries: int = 200
+) -> Bank:
+    """Draw boards of `pieces` obstacle pieces with at least `room` free cells, all connected.
+
+    Each piece takes a place drawn uniformly from those where it covers no other; a board that is
+    not connected or too full is drawn anew.
+    """
+    if pieces == 0:
+        walls = np.zeros((1, rows * columns), bool)
+    else:
+        places = _piece_places(rows, columns)
+        rng = np.random.default_rng(seed)
+        walls = np.zeros((boards, rows * columns), bool)
+        for board in range(boards):
+            for _ in range(tries):
+                drawn = _drop(places, pieces, rng)
+                if drawn is not None and connected(drawn, columns) and (~drawn).sum() >= room:
+                    walls[board] = drawn
+                    break
+            else:
+                raise ConfigError(
+                    f"{tries} tries found no connected board of {rows}x{columns} with {pieces}"
+                    f" obstacle pieces and {room} free cells: take fewer pieces or a larger board"
+                )
+    order = np.argsort(walls, axis=1, kind="stable")  # free cells first, in order
+    return Bank(
+        walls=jnp.asarray(walls),
+        cells=jnp.asarray(order, jnp.int32),
+        free=jnp.asarray((~walls).sum(axis=1), jnp.int32),
+    )
+
+
+def connected(walls: np.ndarray, columns: int) -> bool:
+    """Whether one can walk from every free cell to every other; walls is [H*W] bool."""
+    free = set(np.flatnonzero(~walls).tolist())
+    reached: set[int] = set()
+    edge = {min(free)} if free else set()
+    while edge:
+        reached |= edge
+        edge = {n for cell in edge for n in _neighbours(cell, columns) if n in free} - reached
+    return reached == free
+
+
+def _neighbours(cell: int, columns: int) -> list[int]:
+    column = cell % columns
+    sideways = [cell - 1] * (column > 0) + [cell + 1] * (column < columns - 1)
+    return [cell - columns, cell + columns, *sideways]
+
+
+def _piece_places(rows: int, columns: int) -> np.ndarray:
+    """[P, H*W] bool, every way to lay one piece on an empty board, turned and mirrored."""
+    shapes = set()
+    for piece in PIECES:
+        grid = np.array([[c == "#" for c in line] for line in piece.split("/")])
+        for turns, flip in itertools.product(range(4), (False, True)):
+            shape = np.rot90(np.fliplr(grid) if flip else grid, turns)
+            shapes.add((shape.shape, shape.tobytes()))
+    places = []
+    for (height, width), content in sorted(shapes):
+        shape = np.frombuffer(content, bool).reshape(height, width)
+        for row, column in itertools.product(
+            range(rows - height + 1), range(columns - width + 1)
+        ):
+            board = np.zeros((rows, columns), bool)
+            board[row : row + height, column : column + width] = shape
+            places.append(board.ravel())
+    return np.array(places).reshape(-1, rows * columns)
+
+
+def _drop(places: np.ndarray, pieces: int, rng: np.random.Generator) -> np.ndarray | None:
+    walls = np.zeros(places.shape[1], bool)
+    for _ in range(pieces):
+        fitting = np.flatnonzero(~(places & walls).any(axis=1))
+        if fitting.size == 0:
+            return None
+        walls = walls | places[rng.choice(fitting)]
+    return walls

@@ -1,0 +1,66 @@
+"""Boards as text: the format that tests, documents and people share.
+
+Lines are rows, cells are separated by spaces; a cell is `.` (free), `#` (obstacle) or any mixture of
+seat numbers and of letters for things on the board:
+
+    0  .  S
+    #  1h .
+    2  .  3S
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from hopplus.config import ConfigError
+
+
+class Board(NamedTuple):
+    """A layout taken apart; cells are numbered row by row from 0."""
+
+    obstacles: frozenset[int]
+    seats: dict[int, int]  # seat -> cell
+    things: dict[str, list[int]]  # letter -> cells in reading order
+
+
+def read(text: str, rows: int, columns: int, seats: int, letters: str) -> Board:
+    """Take a layout apart, or raise `ConfigError` with the place and the fault."""
+    lines = [line.split() for line in text.strip().splitlines() if line.strip()]
+    if len(lines) != rows:
+        raise ConfigError(f"the layout has {len(lines)} rows but the board has {rows}")
+    obstacles: set[int] = set()
+    seated: dict[int, int] = {}
+    things: dict[str, list[int]] = {letter: [] for letter in letters}
+    for row, line in enumerate(lines):
+        if len(line) != columns:
+            raise ConfigError(
+                f"row {row} of the layout has {len(line)} cells but the board has {columns} columns"
+            )
+        for column, cell in enumerate(line):
+            place = row * columns + column
+            if cell == "#":
+                obstacles.add(place)
+            elif cell != ".":
+                for symbol in cell:
+                    where = f"{symbol!r} in row {row}, column {column} of the layout"
+                    if symbol in things:
+                        things[symbol].append(place)
+                    elif not (symbol.isascii() and symbol.isdigit()):
+                        raise ConfigError(
+                            f"{where} is not one of . # {' '.join(letters)} or a seat number"
+                        )
+                    elif int(symbol) >= seats:
+                        raise ConfigError(f"{where} is not a seat from 0 to {seats - 1}")
+                    elif int(symbol) in seated:
+                        raise ConfigError(f"{where} stands for a second time")
+                    else:
+                        seated[int(symbol)] = place
+    if not seated or not any(things.values()):
+        raise ConfigError("the layout needs at least one seat and one thing to go after")
+    return Board(frozenset(obstacles), seated, things)
+
+
+def write(cells: Sequence[str], columns: int) -> str:
+    """Lay out cell texts, given row by row, in columns that line up."""
+    width = max(len(cell) for cell in cells)
+    rows = [cells[i : i + columns] for i in range(0, len(cells), columns)]
+    return "\n".join(" ".join(cell.ljust(width) for cell in row).rstrip() for row in rows)

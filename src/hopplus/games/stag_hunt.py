@@ -1,0 +1,274 @@
+"""Markov Stag-Hunt, `stag-hunt-v1`; numbers in brackets are those of docs/rules.md.
+
+Prey are one array, stags first, then hares, so that every rule about a catch is written once.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from hopplus.config import ConfigError, StagHuntConfig
+from hopplus.games import grid, layout
+from hopplus.games.game import Target
+from hopplus.types import Outcome, View
+
+HUNT_STAG, HUNT_HARE = 5, 6
+LETTERS = "Sh"  # how stags and hares are written in a layout
+
+
+class StagHuntState(eqx.Module):
+    """One board. `P` prey."""
+
+    walls: jax.Array  # [H*W] bool
+    seats: jax.Array  # [N] int32 cell, the last one for a seat that has left
+    present: jax.Array  # [N] bool
+    prey: jax.Array  # [P] int32 cell
+    alive: jax.Array  # [P] bool
+    steps: jax.Array  # [] int32, steps played
+    last_actions: jax.Array  # [N] int32, as played; -1 none
+    first_catch: jax.Array  # [] int32, steps played when the first prey was caught; -1 none yet
+
+
+class StagHunt(eqx.Module):
+    """The rules for one setting of the game."""
+
+    config: StagHuntConfig = eqx.field(static=True)
+    bank: grid.Bank
+
+    def __init__(self, config: StagHuntConfig | None = None) -> None:
+        c = self.config = config or StagHuntConfig()
+        room = c.seats + c.stags + c.hares
+        self.bank = grid.draw_bank(
+            c.rows, c.columns, c.obstacles, c.boards, room, c.board_seed
+        )
+
+    @property
+    def name(self) -> str:
+        return self.config.name
+
+    @property
+    def seats(self) -> int:
+        return self.config.seats
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        return self.config.rows, self.config.columns, self.seats + 3
+
+    @property
+    def action_names(self) -> tuple[str, ...]:
+        return (*grid.MOVE_NAMES, "hunt stag", "hunt hare")
+
+    @property
+    def horizon(self) -> int:
+        return self.config.horizon
+
+    @property
+    def targets(self) -> Mapping[str, Target]:
+        return MappingProxyType(
+            {
+                "stag": Target(self.seats + 1, HUNT_STAG),
+                "hare": Target(self.seats + 2, HUNT_HARE),
+            }
+        )
+
+    @property
+    def best_joint_return(self) -> float:
+        """Catches of as many stags as pay, each by just enough hunters, and hares for the rest.
+
+        A bound nobody can exceed; with `time_reward` it adds the longest or the shortest stay.
+        """
+        c = self.config
+        catches = max(
+            stags * c.stag_reward
+            + min(c.hares, c.seats - stags * c.stag_hunters) * c.hare_reward
+            for stags in range(min(c.stags, c.seats // c.stag_hunters) + 1)
+        )
+        return catches + c.seats * max(c.time_reward, c.time_reward * c.horizon)
+
+    def init(self, key: jax.Array) -> StagHuntState:  # [1]
+        c = self.config
+        key_board, key_place = jax.random.split(key)
+        boards = self.bank.free.shape[0]
+        board = jax.random.randint(key_board, (), 0, boards) if boards > 1 else 0
+        pieces = c.seats + c.stags + c.hares
+        cells = grid.distinct_places(
+            key_place, self.bank.cells[board], self.bank.free[board], pieces
+        )
+        return self._start(
+            self.bank.walls[board],
+            cells[: c.seats],
+            jnp.ones(c.seats, bool),
+            cells[c.seats :],
+            jnp.ones(c.stags + c.hares, bool),
+        )
+
+    def step(self, state: StagHuntState, joint: jax.Array) -> tuple[StagHuntState, Outcome]:
+        c = self.config
+        joint = joint.astype(jnp.int32)
+        on_prey = (state.seats[:, None] == state.prey) & state.alive & state.present[:, None]
+        hunts = on_prey & (joint[:, None] == self._hunt_actions)  # [N, P]
+        target = jax.vmap(grid.moved, in_axes=(0, 0, None, None))(
+            state.seats, joint, state.walls, c.columns
+        )
+        moves = (target != state.seats) & state.present
+        legal = (joint == grid.STAY) | moves | hunts.any(axis=1)  # [4]
+        played = jnp.where(legal, joint, grid.STAY)  # [5]
+
+        caught = hunts.sum(axis=0) >= self._hunters_needed  # [P] [6]
+        shares = hunts & caught  # [N, P]
+        weight = jnp.asarray(c.weights, jnp.float32)
+        total = jnp.maximum(jnp.where(shares, weight[:, None], 0.0).sum(axis=0), 1.0)
+        split = self._prey_reward * weight[:, None] / total  # [N, P] [7]
+        reward = jnp.where(shares, split, 0.0).sum(axis=1)
+        reward = reward + jnp.where(state.present, c.time_reward, 0.0)
+        left = shares.any(axis=1)  # [8]
+        present = state.present & ~left
+        alive = state.alive & ~caught
+        steps = state.steps + 1
+        first = jnp.where((state.first_catch < 0) & caught.any(), steps, state.first_catch)
+
+        done = (steps >= c.horizon) | ~present.any() | ~alive.any()  # [9]
+        if c.grace is not None:
+            done = done | ((first >= 0) & (steps >= first + c.grace))
+        after = StagHuntState(
+            walls=state.walls,
+            seats=jnp.where(moves, target, state.seats),
+            present=present,
+            prey=state.prey,
+            alive=alive,
+            steps=steps,
+            last_actions=jnp.where(state.present, played, -1),
+            first_catch=first,
+        )
+        outcome = Outcome(
+            reward=reward.astype(jnp.float32),
+            left=left,
+            done=done,
+            illegal=~legal,
+            took=self._by_kind(shares.astype(jnp.int32)),
+            taken=self._by_kind(caught.astype(jnp.int32)),
+        )
+        return after, outcome
+
+    def view(self, state: StagHuntState, seat: jax.Array | int) -> View:  # [10]
+        c = self.config
+        contents = self._contents(state)  # [H*W], a bit for each plane of seat 0
+        others = contents & ((1 << c.seats) - 1)
+        turned = (others >> seat | others << (c.seats - seat)) & ((1 << c.seats) - 1)
+        contents = turned | contents >> c.seats << c.seats
+        if c.sight is not None:
+            cells = jnp.arange(c.rows * c.columns)
+            here = state.seats[seat]
+            seen = jnp.abs(cells // c.columns - here // c.columns) <= c.sight
+            seen &= jnp.abs(cells % c.columns - here % c.columns) <= c.sight
+            contents = jnp.where(seen & state.present[seat], contents, 0)
+        planes = contents[:, None] >> jnp.arange(c.seats + 3) & 1
+        return View(
+            planes=planes.astype(jnp.float32).reshape(self.shape),
+            legal=self._legal(state, seat),
+            time=state.steps.astype(jnp.float32) / c.horizon,
+            last_actions=jnp.roll(state.last_actions, -seat),
+        )
+
+    def present(self, state: StagHuntState) -> jax.Array:
+        return state.present
+
+    def parse(self, text: str) -> StagHuntState:
+        c = self.config
+        board = layout.read(text, c.rows, c.columns, c.seats, LETTERS)
+        prey, alive = [], []
+        for letter, count in zip(LETTERS, (c.stags, c.hares), strict=True):
+            found = board.things[letter]
+            if len(found) > count:
+                raise ConfigError(
+                    f"the layout has {len(found)} {letter} but the game is set to {count}"
+                )
+            prey += found + [0] * (count - len(found))
+            alive += [True] * len(found) + [False] * (count - len(found))
+        walls = np.zeros(c.rows * c.columns, bool)
+        walls[list(board.obstacles)] = True
+        return self._start(
+            jnp.asarray(walls),
+            jnp.asarray([board.seats.get(seat, 0) for seat in range(c.seats)], jnp.int32),
+            jnp.asarray([seat in board.seats for seat in range(c.seats)]),
+            jnp.asarray(prey, jnp.int32),
+            jnp.asarray(alive),
+        )
+
+    def show(self, state: StagHuntState) -> str:
+        c = self.config
+        host = jax.device_get(state)
+        cells = ["#" if wall else "" for wall in host.walls]
+        for seat in np.flatnonzero(host.present):
+            cells[host.seats[seat]] += str(seat)
+        for prey in np.flatnonzero(host.alive):
+            cells[host.prey[prey]] += LETTERS[int(prey >= c.stags)]
+        return layout.write([cell or "." for cell in cells], c.columns)
+
+    def _start(
+        self,
+        walls: jax.Array,
+        seats: jax.Array,
+        present: jax.Array,
+        prey: jax.Array,
+        alive: jax.Array,
+    ) -> StagHuntState:
+        return StagHuntState(
+            walls=walls,
+            seats=seats,
+            present=present,
+            prey=prey,
+            alive=alive,
+            steps=jnp.int32(0),
+            last_actions=jnp.full(self.seats, -1, jnp.int32),
+            first_catch=jnp.int32(-1),
+        )
+
+    @property
+    def _is_stag(self) -> np.ndarray:  # [P] bool
+        return np.arange(self.config.stags + self.config.hares) < self.config.stags
+
+    @property
+    def _hunt_actions(self) -> np.ndarray:  # [P] int32, the action that hunts each prey
+        return np.where(self._is_stag, HUNT_STAG, HUNT_HARE).astype(np.int32)
+
+    @property
+    def _hunters_needed(self) -> np.ndarray:  # [P] int32
+        return np.where(self._is_stag, self.config.stag_hunters, 1).astype(np.int32)
+
+    @property
+    def _prey_reward(self) -> np.ndarray:  # [P] float32
+        c = self.config
+        return np.where(self._is_stag, c.stag_reward, c.hare_reward).astype(np.float32)
+
+    def _by_kind(self, counts: jax.Array) -> jax.Array:
+        """Add [..., P] up to [..., K]: stags and hares."""
+        stags = self.config.stags
+        return jnp.stack(
+            [counts[..., :stags].sum(axis=-1), counts[..., stags:].sum(axis=-1)], axis=-1
+        )
+
+    def _contents(self, state: StagHuntState) -> jax.Array:
+        """[H*W] int32: bit k is set where seat k stands, then obstacle, stag and hare bits."""
+        c = self.config
+        cells = jnp.arange(c.rows * c.columns)[:, None]
+        seats = (state.seats == cells) & state.present  # [H*W, N]
+        prey = (state.prey == cells) & state.alive  # [H*W, P]
+        bits = (seats << jnp.arange(c.seats)).sum(axis=1) | state.walls << c.seats
+        stag = prey[:, : c.stags].any(axis=1)
+        hare = prey[:, c.stags :].any(axis=1)
+        return bits | stag << (c.seats + 1) | hare << (c.seats + 2)
+
+    def _legal(self, state: StagHuntState, seat: jax.Array | int) -> jax.Array:  # [A] bool [4]
+        c = self.config
+        here = state.seats[seat]
+        moves = grid.open_moves(here, state.walls, c.columns)
+        on_prey = (state.prey == here) & state.alive
+        hunts = jnp.stack([on_prey[: c.stags].any(), on_prey[c.stags :].any()])
+        return jnp.concatenate([moves, hunts]) & state.present[seat] | (
+            jnp.arange(len(self.action_names)) == grid.STAY
+        )

@@ -1,0 +1,64 @@
+"""Play: a game and its seated players, step by step, into a trajectory."""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from hopplus.games.game import Game, views
+from hopplus.players.seating import Seating
+from hopplus.types import Memory, Params, State, Trajectory, View
+
+
+class Play(eqx.Module):
+    """A game in flight. Each game has its own key, so it does not matter which others run beside."""
+
+    state: State
+    view: View  # [N, ...] what every seat sees now
+    memory: tuple[Memory, ...]
+    key: jax.Array
+
+
+def start(game: Game, seating: Seating, key: jax.Array) -> Play:
+    """Set up one game."""
+    key_game, key = jax.random.split(key)
+    state = game.init(key_game)
+    return begin(game, seating, state, key)
+
+
+def begin(game: Game, seating: Seating, state: State, key: jax.Array) -> Play:
+    """Set up one game from a given state."""
+    return Play(state=state, view=views(game, state), memory=seating.start(), key=key)
+
+
+def advance(
+    game: Game, seating: Seating, params: tuple[Params, ...], play: Play
+) -> tuple[Play, Trajectory]:
+    """One step of one game; when the episode ends, the next one is set up at once."""
+    key, key_act, key_game = jax.random.split(play.key, 3)
+    memory, act = seating.act(
+        params, play.memory, play.view, jax.random.split(key_act, game.seats)
+    )
+    after, outcome = game.step(play.state, act.action)
+    fresh = (game.init(key_game), seating.start())
+    state, memory = _where(outcome.done, fresh, (after, memory))
+    step = Trajectory(
+        state=play.state, present=game.present(play.state), act=act, outcome=outcome
+    )
+    return Play(state=state, view=views(game, state), memory=memory, key=key), step
+
+
+def rollout(
+    game: Game, seating: Seating, params: tuple[Params, ...], plays: Play, steps: int
+) -> tuple[Play, Trajectory]:
+    """Advance games in flight, [B, ...], by `steps`; returns them and the trajectory [T, B, ...]."""
+
+    def body(plays: Play, _: None) -> tuple[Play, Trajectory]:
+        return jax.vmap(lambda play: advance(game, seating, params, play))(plays)
+
+    return jax.lax.scan(body, plays, None, length=steps)
+
+
+def _where(condition: jax.Array, yes: Any, no: Any) -> Any:
+    return jax.tree.map(lambda a, b: jnp.where(condition, a, b), yes, no)

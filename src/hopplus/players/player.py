@@ -1,0 +1,34 @@
+"""The seam between a seat and whoever sits there."""
+
+from typing import Protocol
+
+import jax
+
+from hopplus.types import Act, Memory, Params, View
+
+
+class Player(Protocol):
+    """Decides for one seat; a frozen value, so that equal players can be told to be the same.
+
+    Everything learned is in `params`, everything remembered in `memory`. A player sees its view
+    and nothing else.
+    """
+
+    @property
+    def name(self) -> str:
+        """What the player is called on the command line and in tables."""
+        ...
+
+    def init(self, key: jax.Array) -> Params:
+        """Fresh parameters; empty for players that do not learn."""
+        ...
+
+    def start(self) -> Memory:
+        """The memory before an episode's first step."""
+        ...
+
+    def act(
+        self, params: Params, memory: Memory, view: View, key: jax.Array
+    ) -> tuple[Memory, Act]:
+        """Choose an action."""
+        ...

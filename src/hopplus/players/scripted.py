@@ -1,0 +1,250 @@
+"""Scripted players: simple, without parameters, and with exactly known action distributions.
+
+`Act.logits` is the distribution the action was drawn from, to the last digit, so the best possible
+accuracy of any model of such a player can be computed. `Act.goal` is one-hot over the kinds of
+things on the board (zero for a player that is after none).
+"""
+
+import difflib
+from dataclasses import dataclass
+from typing import Protocol
+
+import jax
+import jax.numpy as jnp
+
+from hopplus.config import ConfigError
+from hopplus.games.game import Game, Target
+from hopplus.games.grid import MOVES, STAY
+from hopplus.players.player import Player
+from hopplus.types import Act, Memory, Params, View
+
+FAR = 1 << 20  # further than any cell
+
+
+class Script(Protocol):
+    """What sets one scripted player apart: where it wants to go from here."""
+
+    @property
+    def name(self) -> str: ...
+
+    def start(self) -> Memory: ...
+
+    def decide(
+        self, memory: Memory, view: View, key: jax.Array
+    ) -> tuple[Memory, jax.Array, jax.Array]:
+        """Memory, [A] probabilities of the actions, [G] goal."""
+        ...
+
+
+@dataclass(frozen=True)
+class Scripted:
+    """A script as a `Player`."""
+
+    script: Script
+
+    @property
+    def name(self) -> str:
+        return self.script.name
+
+    def init(self, key: jax.Array) -> Params:
+        return ()
+
+    def start(self) -> Memory:
+        return self.script.start()
+
+    def act(
+        self, params: Params, memory: Memory, view: View, key: jax.Array
+    ) -> tuple[Memory, Act]:
+        key_decide, key_draw = jax.random.split(key)
+        memory, probabilities, goal = self.script.decide(memory, view, key_decide)
+        action = draw(key_draw, probabilities)
+        logits = jnp.log(probabilities)
+        act = Act(
+            action=action,
+            logits=logits,
+            log_prob=logits[action],
+            value=jnp.float32(0),
+            goal=goal,
+        )
+        return memory, act
+
+
+def draw(key: jax.Array, probabilities: jax.Array) -> jax.Array:
+    """[] int32 drawn from [A] probabilities; an action of probability zero is never drawn.
+
+    One uniform number against the running sums: seven times fewer random numbers than Gumbel
+    noise for seven actions, and random numbers are what a small board's step costs.
+    """
+    sums = jnp.cumsum(probabilities)
+    # The largest uniform number is below 1, so the threshold stays below the last sum.
+    threshold = jax.random.uniform(key) * sums[-1]
+    return jnp.argmax(sums > threshold).astype(jnp.int32)
+
+
+def uniform(legal: jax.Array) -> jax.Array:
+    """[A] probabilities: every legal action alike."""
+    return legal / legal.sum(dtype=jnp.float32)
+
+
+@dataclass(frozen=True)
+class Random:
+    """Any legal action, all alike."""
+
+    kinds: int
+    name: str = "random"
+
+    def start(self) -> Memory:
+        return ()
+
+    def decide(
+        self, memory: Memory, view: View, key: jax.Array
+    ) -> tuple[Memory, jax.Array, jax.Array]:
+        return memory, uniform(view.legal), jnp.zeros(self.kinds)
+
+
+@dataclass(frozen=True)
+class Seek:
+    """Walks the shortest way to the nearest thing of a kind it sees and takes it.
+
+    Every move that starts a shortest way is equally likely; with nothing to reach it stays.
+    """
+
+    name: str
+    target: Target
+    kind: int
+    kinds: int
+    obstacles: int  # the plane that shows them
+
+    def start(self) -> Memory:
+        return ()
+
+    def decide(
+        self, memory: Memory, view: View, key: jax.Array
+    ) -> tuple[Memory, jax.Array, jax.Array]:
+        goal = jax.nn.one_hot(self.kind, self.kinds)
+        return memory, self.probabilities(view), goal
+
+    def probabilities(self, view: View) -> jax.Array:
+        """[A] where to go from here."""
+        here = view.planes[..., 0] > 0
+        steps = distances(view.planes[..., self.target.plane] > 0, view.planes[..., self.obstacles] > 0)
+        now = jnp.min(jnp.where(here, steps, FAR))
+        after = jnp.stack([jnp.min(jnp.where(here, s, FAR)) for s in _neighbours(steps)])
+        nearer = (after == now - 1) & view.legal[:STAY] & (now < FAR)
+        wanted = jnp.zeros(view.legal.shape, bool).at[:STAY].set(nearer)
+        wanted = wanted.at[self.target.action].set(now == 0)
+        wanted = wanted.at[STAY].set(~wanted.any())
+        return uniform(wanted)
+
+
+def distances(things: jax.Array, obstacles: jax.Array) -> jax.Array:
+    """[H, W] int32 steps from each cell to the nearest thing around obstacles; FAR if none."""
+
+    def settled(carry: tuple[jax.Array, jax.Array]) -> jax.Array:
+        return carry[1]
+
+    def relax(carry: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        steps, _ = carry
+        nearest = jnp.min(jnp.stack(_neighbours(steps)), axis=0) + 1
+        closer = jnp.where(obstacles, FAR, jnp.minimum(steps, nearest))
+        return closer, (closer < steps).any()
+
+    start = jnp.where(things, 0, FAR)
+    return jax.lax.while_loop(settled, relax, (start, jnp.array(True)))[0]
+
+
+def _neighbours(cells: jax.Array) -> list[jax.Array]:
+    """For each of the four moves, [H, W]: the value at the cell that it leads to; FAR off board."""
+    height, width = cells.shape
+    padded = jnp.pad(cells, 1, constant_values=FAR)
+    return [
+        padded[1 + down : 1 + down + height, 1 + right : 1 + right + width]
+        for down, right in MOVES[:STAY]
+    ]
+
+
+@dataclass(frozen=True)
+class Switch:
+    """Draws one of several scripts anew each episode and keeps to it."""
+
+    scripts: tuple[Seek, ...]
+    name: str = "switch"
+
+    def start(self) -> Memory:
+        return jnp.int32(-1)  # not drawn yet
+
+    def decide(
+        self, memory: Memory, view: View, key: jax.Array
+    ) -> tuple[Memory, jax.Array, jax.Array]:
+        drawn = jax.random.randint(key, (), 0, len(self.scripts), jnp.int32)
+        choice = jnp.where(memory < 0, drawn, memory)
+        decisions = [script.decide((), view, key)[1:] for script in self.scripts]
+        probabilities, goal = (jnp.stack(part)[choice] for part in zip(*decisions, strict=True))
+        return choice, probabilities, goal
+
+
+@dataclass(frozen=True)
+class Noisy:
+    """Another script that, with a fixed rate, takes any legal action instead."""
+
+    script: Seek | Switch
+    rate: float
+
+    @property
+    def name(self) -> str:
+        return f"noisy-{self.script.name}:{self.rate:g}"
+
+    def start(self) -> Memory:
+        return self.script.start()
+
+    def decide(
+        self, memory: Memory, view: View, key: jax.Array
+    ) -> tuple[Memory, jax.Array, jax.Array]:
+        memory, probabilities, goal = self.script.decide(memory, view, key)
+        mixed = (1 - self.rate) * probabilities + self.rate * uniform(view.legal)
+        return memory, mixed, goal
+
+
+def player_names(game: Game) -> dict[str, str]:
+    """The scripted players of a game: how each is called, and what it does."""
+    kinds = list(game.targets)
+    seekers = {k: f"goes to the nearest {k} it sees and takes it" for k in kinds}
+    noisy = {f"noisy-{k}:P": f"as {k}, but any legal action with probability P" for k in kinds}
+    return {
+        "random": "any legal action, all alike",
+        **seekers,
+        "switch": f"draws {' or '.join(kinds)} anew each episode",
+        **noisy,
+        "noisy-switch:P": "as switch, but any legal action with probability P",
+    }
+
+
+def scripted(name: str, game: Game) -> Player:
+    """The scripted player of that name, such as `stag`, `random` or `noisy-hare:0.1`."""
+    obstacles, kinds = game.seats, len(game.targets)
+    scripts: dict[str, Seek | Switch] = {
+        called: Seek(called, target, kind, kinds, obstacles)
+        for kind, (called, target) in enumerate(game.targets.items())
+    }
+    scripts["switch"] = Switch(tuple(s for s in scripts.values() if isinstance(s, Seek)))
+    if name == "random":
+        return Scripted(Random(kinds))
+    if name in scripts:
+        return Scripted(scripts[name])
+    base, _, rate = name.removeprefix("noisy-").partition(":")
+    if name.startswith("noisy-") and base in scripts:
+        return Scripted(Noisy(scripts[base], _rate(name, rate)))
+    known = list(player_names(game))
+    near = difflib.get_close_matches(name, known, 1)
+    hint = f" (did you mean {near[0]}?)" if near else ""
+    raise ConfigError(f"no player is called {name!r}{hint}; there are {', '.join(known)}")
+
+
+def _rate(name: str, text: str) -> float:
+    try:
+        rate = float(text)
+    except ValueError:
+        rate = -1.0
+    if not 0 <= rate <= 1:
+        raise ConfigError(f"player {name!r} needs a rate from 0 to 1, such as noisy-stag:0.1")
+    return rate

@@ -1,0 +1,78 @@
+"""Who sits where.
+
+Seating is static: distinct players are looped over in Python and the seats of one player are
+vmapped, so a seat with a cheap player never pays for another's thinking.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from hopplus.config import ConfigError
+from hopplus.games.game import Game
+from hopplus.players.player import Player
+from hopplus.players.scripted import scripted
+from hopplus.types import Act, Memory, Params, View
+
+
+@dataclass(frozen=True)
+class Seating:
+    """One player per seat; equal players are one, sitting in several seats."""
+
+    players: tuple[Player, ...]  # [N]
+
+    @cached_property
+    def groups(self) -> tuple[tuple[Player, np.ndarray], ...]:
+        """Each distinct player with the seats it sits in, in order of its first seat."""
+        return tuple(
+            (player, np.flatnonzero([p == player for p in self.players]))
+            for player in dict.fromkeys(self.players)
+        )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(player.name for player in self.players)
+
+    def init(self, key: jax.Array) -> tuple[Params, ...]:
+        """For each distinct player, its parameters with a leading axis for its seats."""
+        keys = jax.random.split(key, len(self.players))
+        return tuple(jax.vmap(player.init)(keys[seats]) for player, seats in self.groups)
+
+    def start(self) -> tuple[Memory, ...]:
+        """For each distinct player, its memory with a leading axis for its seats."""
+        return tuple(
+            jax.tree.map(lambda leaf: jnp.stack([leaf] * len(seats)), player.start())  # noqa: B023
+            for player, seats in self.groups
+        )
+
+    def act(
+        self,
+        params: tuple[Params, ...],
+        memory: tuple[Memory, ...],
+        views: View,
+        keys: jax.Array,
+    ) -> tuple[tuple[Memory, ...], Act]:
+        """Every seat's act, [N, ...], from every seat's view and key, [N, ...]."""
+        memories, acts = [], []
+        for (player, seats), own, kept in zip(self.groups, params, memory, strict=True):
+            seen = jax.tree.map(lambda leaf: leaf[seats], views)  # noqa: B023
+            kept, act = jax.vmap(player.act)(own, kept, seen, keys[seats])
+            memories.append(kept)
+            acts.append(act)
+        order = np.argsort(np.concatenate([seats for _, seats in self.groups]))
+        joined = jax.tree.map(lambda *leaves: jnp.concatenate(leaves)[order], *acts)
+        return tuple(memories), joined
+
+
+def seat_players(names: str, game: Game) -> Seating:
+    """Seat scripted players by their names, separated by commas: `stag,stag,hare,random`."""
+    called = [name.strip() for name in names.split(",")]
+    if len(called) != game.seats:
+        raise ConfigError(
+            f"{names!r} names {len(called)} player{'s' * (len(called) != 1)} but the game has"
+            f" {game.seats} seats"
+        )
+    return Seating(tuple(scripted(name, game) for name in called))

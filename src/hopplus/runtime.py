@@ -1,0 +1,64 @@
+"""The one place that sets JAX up, before its backend starts.
+
+Three things, none of which overrides what the user has set:
+
+- XLA's concurrency-optimised CPU scheduler is switched off, and so is asynchronous dispatch on the
+  CPU: on machines with few cores a long compiled loop can otherwise wait for ever, every thread
+  idle, with no error (compare jax issue 25861). Neither costs speed.
+- Compiled programs are kept in the user's cache folder, so that a person waits for a compilation
+  once.
+"""
+
+import os
+import sys
+import warnings
+from pathlib import Path
+
+import jax
+
+SCHEDULER_FLAG = "--xla_cpu_enable_concurrency_optimized_scheduler"
+
+
+def cache_folder() -> Path:
+    """The folder of the user's cache that belongs to hopplus."""
+    if sys.platform == "win32":
+        base = os.environ.get("LOCALAPPDATA", "~/AppData/Local")
+    elif sys.platform == "darwin":
+        base = "~/Library/Caches"
+    else:
+        base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return Path(base).expanduser() / "hopplus"
+
+
+def set_up() -> None:
+    """Apply the settings above; called when `hopplus` is imported."""
+    flags = os.environ.get("XLA_FLAGS", "")
+    if SCHEDULER_FLAG not in flags:
+        if _backend_started():
+            warnings.warn(
+                "JAX had already started when hopplus was imported, so its CPU scheduler could not"
+                " be made safe and long programs may hang on machines with few cores: import"
+                f" hopplus before using jax, or set XLA_FLAGS={SCHEDULER_FLAG}=false",
+                stacklevel=3,
+            )
+        os.environ["XLA_FLAGS"] = f"{flags} {SCHEDULER_FLAG}=false".strip()
+    if "JAX_CPU_ENABLE_ASYNC_DISPATCH" not in os.environ and not _backend_started():
+        jax.config.update("jax_cpu_enable_async_dispatch", False)
+    if jax.config.jax_compilation_cache_dir is None:
+        jax.config.update("jax_compilation_cache_dir", str(cache_folder() / "jax"))
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
+
+
+def _backend_started() -> bool:
+    from jax._src import xla_bridge  # jax has no public way to ask
+
+    return xla_bridge.backends_are_initialized()
+
+
+def device_line() -> str:
+    """The machine in words, for tables: kind and number of devices, cores, and jax's version."""
+    devices = jax.devices()
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    kind = f"{cores} CPU cores" if devices[0].platform == "cpu" else devices[0].device_kind
+    count = f"{len(devices)} x " if len(devices) > 1 else ""
+    return f"{count}{kind}, jax {jax.__version__}"

@@ -1,0 +1,53 @@
+"""The records everything shares.
+
+Axes: T time, B games, N seats, A actions, H height, W width, C planes, K kinds of things on the
+board, G size of a goal. Shapes are those of one game and one seat; `vmap` adds the others in front.
+"""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+
+Params = Any  # what a player has learned: any pytree, empty for scripted players
+Memory = Any  # what a player carries from step to step: any pytree
+State = Any  # a game's state: a pytree that only the game reads
+
+
+class View(eqx.Module):
+    """What one seat sees."""
+
+    planes: jax.Array  # [H, W, C] float32, 0 or 1; the seat itself first, then the others cyclically
+    legal: jax.Array  # [A] bool
+    time: jax.Array  # [] float32, steps played / horizon
+    last_actions: jax.Array  # [N] int32, the seat itself first, then the others cyclically; -1 none
+
+
+class Outcome(eqx.Module):
+    """What one step of a game brought."""
+
+    reward: jax.Array  # [N] float32
+    left: jax.Array  # [N] bool, the seats that left in this step
+    done: jax.Array  # [] bool, the episode ended with this step
+    illegal: jax.Array  # [N] bool, the action given was not legal and counted as stay
+    took: jax.Array  # [N, K] int32, things of each kind the seat had a share in taking
+    taken: jax.Array  # [K] int32, things of each kind that were taken off the board
+
+
+class Act(eqx.Module):
+    """What a player does, and what it thought."""
+
+    action: jax.Array  # [] int32
+    logits: jax.Array  # [A] float32, normalised log-probabilities, -inf where it never acts so
+    log_prob: jax.Array  # [] float32, of the action taken
+    value: jax.Array  # [] float32, expected return; 0 for players that do not estimate one
+    goal: jax.Array  # [G] float32, what it is after; size 0 for players without goals
+
+
+class Trajectory(eqx.Module):
+    """Play, step by step. Views are not stored: they are `game.view` of the stored states."""
+
+    state: State  # [T, B, ...] before the step
+    present: jax.Array  # [T, B, N] bool, seats on the board before the step
+    act: Act  # [T, B, N, ...]
+    outcome: Outcome  # [T, B, ...]

@@ -1,0 +1,1 @@
+"""What tests share: games, and the compiled functions that cost the most to make."""
