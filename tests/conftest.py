@@ -1,1 +1,39 @@
-"""What tests share: games, and the compiled functions that cost the most to make."""
+"""What tests share: games and their compiled functions, made once per setting."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import jax
+import pytest
+
+from hopplus.config import StagHuntConfig
+from hopplus.games.game import views
+from hopplus.games.stag_hunt import StagHunt
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A game with its functions compiled over a batch [B] of states."""
+
+    game: StagHunt
+    init: Callable[[jax.Array], Any]  # keys [B] -> states
+    step: Callable[[Any, jax.Array], Any]  # states, joints [B, N] -> states, outcomes
+    views: Callable[[Any], Any]  # states -> views [B, N]
+
+
+@cache
+def compiled_game(config: StagHuntConfig) -> Compiled:
+    game = StagHunt(config)
+    return Compiled(
+        game,
+        jax.jit(jax.vmap(game.init)),
+        jax.jit(jax.vmap(game.step)),
+        jax.jit(jax.vmap(lambda state: views(game, state))),
+    )
+
+
+@pytest.fixture(scope="session")
+def compiled() -> Callable[[StagHuntConfig], Compiled]:
+    return compiled_game

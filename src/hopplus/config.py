@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import Literal
 
 
-class ConfigError(ValueError):
+class ConfigError(Exception):
     """A setting, a name or a layout that cannot be used; the message is one sentence for people."""
 
 
@@ -61,7 +61,7 @@ class StagHuntConfig:
         check(self.name == "stag-hunt-v1", "game.name", self.name, "stag-hunt-v1")
         for name in ("size", "height", "width"):
             side = getattr(self, name)
-            check(side is None or 1 <= side <= 64, f"game.{name}", side, "from 1 to 64")
+            check(side is None or 1 <= side <= 32, f"game.{name}", side, "from 1 to 32")
         check(2 <= self.seats <= 8, "game.seats", self.seats, "from 2 to 8")
         for name in ("stags", "hares", "obstacles"):
             count = getattr(self, name)

@@ -17,7 +17,9 @@ State = Any  # a game's state: a pytree that only the game reads
 class View(eqx.Module):
     """What one seat sees."""
 
-    planes: jax.Array  # [H, W, C] float32, 0 or 1; the seat itself first, then the others cyclically
+    planes: (
+        jax.Array
+    )  # [H, W, C] float32, 0 or 1; the seat itself first, then the others cyclically
     legal: jax.Array  # [A] bool
     time: jax.Array  # [] float32, steps played / horizon
     last_actions: jax.Array  # [N] int32, the seat itself first, then the others cyclically; -1 none

@@ -39,9 +39,7 @@ def moved(cell: jax.Array, action: jax.Array, walls: jax.Array, columns: int) ->
 
 def open_moves(cell: jax.Array, walls: jax.Array, columns: int) -> jax.Array:
     """[5] bool, the moves from a cell that stay on the board and off the walls; stay always is."""
-    targets = jax.vmap(moved, in_axes=(None, 0, None, None))(
-        cell, jnp.arange(STAY), walls, columns
-    )
+    targets = jax.vmap(moved, in_axes=(None, 0, None, None))(cell, jnp.arange(STAY), walls, columns)
     return jnp.append(targets != cell, True)
 
 
@@ -121,9 +119,7 @@ def _piece_places(rows: int, columns: int) -> np.ndarray:
     places = []
     for (height, width), content in sorted(shapes):
         shape = np.frombuffer(content, bool).reshape(height, width)
-        for row, column in itertools.product(
-            range(rows - height + 1), range(columns - width + 1)
-        ):
+        for row, column in itertools.product(range(rows - height + 1), range(columns - width + 1)):
             board = np.zeros((rows, columns), bool)
             board[row : row + height, column : column + width] = shape
             places.append(board.ravel())

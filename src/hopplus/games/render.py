@@ -7,61 +7,46 @@ SUPER times too large and scaled down, which is what smooths their edges.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
-from PIL import Image, ImageDraw, ImageFont
-
-Colour = tuple[int, int, int]
-Points = Sequence[tuple[float, float]]
+from PIL import Image, ImageColor, ImageDraw, ImageFont
 
 SUPER = 3
 SEATS, THINGS = "01234567", "DSh"
 # Okabe-Ito, ordered so that the first few seats are far apart.
-PALETTE: tuple[Colour, ...] = (
-    *((0, 114, 178), (230, 159, 0), (0, 158, 115), (204, 121, 167)),
-    *((86, 180, 233), (213, 94, 0), (240, 228, 66), (0, 0, 0)),
-)
-PAINT: dict[str, Colour] = {
-    **{"paper": (247, 244, 238), "plate": (190, 204, 174), "white": (255, 255, 255)},
-    **{"tile0": (231, 238, 219), "tile1": (221, 231, 207), "shadow": (168, 178, 156)},
-    **{"ink": (52, 58, 64), "muted": (118, 124, 130), "faint": (222, 218, 209)},
-    **{"rock": (90, 96, 106), "top": (128, 135, 146), "light": (152, 159, 169)},
-    **{"dark": (62, 38, 22), "hide": (150, 92, 50), "cream": (230, 197, 158)},
-    **{"horn": (108, 74, 44), "fur": (222, 224, 229), "edge": (112, 117, 128)},
-    **{"pink": (236, 172, 181), "snow": (253, 254, 255), "shade": (205, 223, 240)},
-    **{"frost": (120, 155, 190)},
-}
+PALETTE = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#000000")
+PAPER, PLATE, TILES, SHADOW = "#f7f4ee", "#beccae", ("#e7eedb", "#dde7cf"), "#a8b29c"
+INK, MUTED, FAINT, WHITE, NIGHT = "#343a40", "#767c82", "#dedad1", "#ffffff", "#22242a"
+ROCK, ROCK_TOP = "#5a606a", "#808792"
 # Drawings in hundredths of a square, x from its middle, y downwards; a capital means mirrored too.
-# oval: x y rx ry tilt; line: width, then points; area: points.
+# oval: x y rx ry tilt; area: points; line: width, then points.
 SPRITES = {
-    "S": """Line horn 6 7 44 13 32 28 26 37 7; Line horn 5 13 32 13 14; Line horn 5 27 26 24 8
-        Line horn 5 33 18 45 15; Oval dark 26 46 14 6.5 -18; Oval cream 26 46 10.5 4 -18
-        oval dark 0 55 21 18 0; area dark -21 57 21 57 13 86 -13 86; oval dark 0 86 13 13 0
-        oval hide 0 55 19 16 0; area hide -18.7 57 18.7 57 11 86 -11 86; oval hide 0 86 11 11 0
-        oval cream 0 87 10 9.5 0; oval dark 0 83 6 4.2 0; Oval dark 10 59 3 3.6 0
-        Oval white 10.5 57.7 1 1 0""",
-    "h": """Oval edge 11 36 8.5 25 9; oval edge 0 71 25 22 0; Oval fur 11 36 6.5 23 9
-        oval fur 0 71 23 20 0; Oval pink 11.5 35 3 16 9; Oval white 7 80 8.5 7 0
-        Oval ink 11 67 3 3.6 0; Oval white 11.5 65.8 1 1 0; oval pink 0 75.5 3.6 2.6 0""",
-    "D": """area frost -46 88 -43 76 -33 60 -20 52 -8 34 3 28 14 34 22 50 33 58 42 74 46 88
-        area snow -43 86 -40 76 -31 62 -18 54 -7 37 3 31 12 36 20 52 31 60 39 75 43 86
-        area shade -43 86 -20 78 4 81 16 66 18 52 31 60 39 75 43 86; oval shade -18 66 5 2.5 -30
-        oval white -4 46 4 2.5 -50; oval frost 30 30 2.4 2.4 0; oval frost -30 36 2.4 2.4 0
-        oval frost -10 18 2.4 2.4 0""",
-    "#": """oval light -25 25 9 4 -8; oval light 18 38 13 5 4; oval rock -14 55 8 3 0
-        oval rock 27 22 5 2.4 0; oval light 20 64 6 2.6 0""",
+    "S": """Line #6c4a2c 6 7 44 13 32 28 26 37 7; Line #6c4a2c 5 13 32 13 14
+        Line #6c4a2c 5 27 26 24 8; Line #6c4a2c 5 33 18 45 15; Oval #3e2616 26 46 14 6.5 -18
+        Oval #e6c59e 26 46 10.5 4 -18; oval #3e2616 0 55 21 18 0; oval #3e2616 0 86 13 13 0
+        area #3e2616 -21 57 21 57 13 86 -13 86; oval #965c32 0 55 19 16 0; oval #965c32 0 86 11 11 0
+        area #965c32 -18.7 57 18.7 57 11 86 -11 86; oval #e6c59e 0 87 10 9.5 0
+        oval #3e2616 0 83 6 4.2 0; Oval #3e2616 10 59 3 3.6 0; Oval #ffffff 10.5 57.7 1 1 0""",
+    "h": """Oval #707580 11 36 8.5 25 9; oval #707580 0 71 25 22 0; Oval #dee0e5 11 36 6.5 23 9
+        oval #dee0e5 0 71 23 20 0; Oval #ecacb5 11.5 35 3 16 9; Oval #ffffff 7 80 8.5 7 0
+        Oval #343a40 11 67 3 3.6 0; Oval #ffffff 11.5 65.8 1 1 0; oval #ecacb5 0 75.5 3.6 2.6 0""",
+    "D": """area #789bbe -46 88 -43 76 -33 60 -20 52 -8 34 3 28 14 34 22 50 33 58 42 74 46 88
+        area #fdfeff -43 86 -40 76 -31 62 -18 54 -7 37 3 31 12 36 20 52 31 60 39 75 43 86
+        area #cddff0 -43 86 -20 78 4 81 16 66 18 52 31 60 39 75 43 86; oval #cddff0 -18 66 5 2.5 -30
+        oval #789bbe 30 30 2.4 2.4 0; oval #789bbe -30 36 2.4 2.4 0; oval #789bbe -10 18 2 2 0""",
+    "#": """oval #989fa9 -25 25 9 4 -8; oval #989fa9 18 38 13 5 4; oval #5a606a -14 55 8 3 0
+        oval #5a606a 27 22 5 2.4 0; oval #989fa9 20 64 6 2.6 0""",
 }
-# Where 1 to 4 seats stand around one thing: x, y, side.
-FLANKS = {
-    1: [(0.76, 0.75, 0.46)],
-    2: [(0.2, 0.77, 0.38), (0.8, 0.77, 0.38)],
-    3: [(0.18, 0.45, 0.34), (0.82, 0.45, 0.34), (0.18, 0.79, 0.34)],
-    4: [(0.18, 0.45, 0.34), (0.82, 0.45, 0.34), (0.18, 0.79, 0.34), (0.82, 0.79, 0.34)],
-}
+# How up to four seats stand around one thing: centre x, y and side of their squares.
+CORNERS = [(0.18, 0.45, 0.34), (0.82, 0.45, 0.34), (0.18, 0.79, 0.34), (0.82, 0.79, 0.34)]
+AROUND = [[(0.77, 0.76, 0.43)], [(0.2, 0.77, 0.38), (0.8, 0.77, 0.38)], CORNERS[:3], CORNERS]
+ANSI = {"S": "1;38;2;205;120;55", "h": "1;38;2;165;170;185", "D": "1;38;2;90;170;240", ".": "2"}
+BACKS = dict(zip(SEATS + "#", (*PALETTE, ROCK), strict=True))
+_font = lru_cache(ImageFont.load_default)
 
 
 @dataclass(frozen=True)
@@ -80,54 +65,57 @@ class Frame:
 def terminal(frame: Frame, *, colour: bool) -> str:
     """Text for a terminal: a header line with the returns, the board, one line per seat."""
     cells, doing = _read(frame)
-    amounts = [_amount(value) for value in frame.returns]
-    lines = [f"{frame.note}  " * bool(frame.note)]
-    lines[0] += f"step {frame.step:>{len(str(frame.horizon))}}/{frame.horizon}  returns"
-    for seat, amount in enumerate(amounts):
-        lines[0] += f"  {_dye(str(seat), colour)} {amount}"
-    column = max(len(cell) for row in cells for cell in row)
+    head = [frame.note] * bool(frame.note)
+    head += [f"step {frame.step:>{len(str(frame.horizon))}}/{frame.horizon}", "returns"]
+    head += [f"{_dye(str(i), colour)}:{_amount(value)}" for i, value in enumerate(frame.returns)]
+    lines, wide = ["  ".join(head), ""], max(len(cell) for row in cells for cell in row)
     for row in cells:
         # Padding is added apart: escapes have no width on screen but would count in a format.
-        padded = [_dye(cell, colour) + " " * (column - len(cell)) for cell in row]
+        padded = [_dye(cell, colour) + " " * (wide - len(cell)) for cell in row]
         lines.append(("  " + "  ".join(padded)).rstrip())
-    name = max(map(len, frame.players), default=0)
+    lines, name = [*lines, ""], max(map(len, frame.players), default=0)
     for seat, player in enumerate(frame.players):
-        lines.append(f"{_dye(str(seat), colour)}  {player:<{name}}  {doing[seat]}".rstrip())
+        lines.append(f"  {_dye(str(seat), colour)}  {player:<{name}}  {doing[seat]}".rstrip())
     return "\n".join(lines) + "\n"
 
 
 def picture(frame: Frame, *, cell: int = 72) -> np.ndarray:
-    """The frame drawn; uint8 [height, width, 3], a size that is constant over an episode."""
-    return np.asarray(_image(frame, cell))
+    """The frame drawn; uint8 [height, width, 3], of one size throughout an episode."""
+    return np.array(_image(frame, cell))
 
 
 def save_png(path: str | Path, frame: Frame, *, cell: int = 72) -> None:
     """Write the picture of one frame."""
-    _image(frame, cell).save(path, format="PNG", optimize=True)
+    _image(frame, cell).save(path, "PNG", optimize=True)
 
 
 def save_gif(
-    path: str | Path, frames: Iterable[Frame], *, fps: float = 3.0, cell: int = 56, hold: float = 1.5
+    path: str | Path, frames: Iterable[Frame], *, fps: float = 3, cell: int = 56, hold: float = 1.5
 ) -> None:
-    """Write an endlessly looping animation whose last frame stays `hold` seconds."""
-    images = [_image(frame, cell) for frame in frames]
+    """Write an endless animation; its last frame stays `hold` seconds, equal neighbours merge."""
+    images = [_image(frame, cell, flat=True) for frame in frames]
     if len({image.size for image in images}) != 1:
         raise ValueError("An animation needs frames, all of one board size and number of seats.")
-    # One palette for all frames keeps still parts still. Seat colours go in exactly, since an
-    # adaptive palette would sacrifice such small areas. A free entry lets Pillow mark unchanged
-    # pixels as transparent, which compresses far better.
-    spare = 255 - len(PALETTE)
+    # One palette for all frames keeps still parts still: the seats' colours, which an adaptive
+    # choice would lose as small, then the most frequent others, none too like an earlier one.
+    # Below 256 entries Pillow has one left for unchanged pixels, which compresses far better.
     sample = np.concatenate([np.asarray(image) for image in images[:: 1 + len(images) // 6]])
-    adaptive = Image.fromarray(sample).quantize(spare, Image.Quantize.MEDIANCUT).getpalette()
+    packed, counts = np.unique(sample @ np.array([65536, 256, 1]), return_counts=True)
+    colours = [ImageColor.getrgb(seat) for seat in PALETTE]
+    for code in packed[np.argsort(-counts, kind="stable")].tolist():
+        colour = (code >> 16, code >> 8 & 255, code & 255)
+        apart = 9 if len(colours) < 40 else 24
+        if len(colours) < 200 and min(math.dist(colour, other) for other in colours) > apart:
+            colours.append(colour)
     shared = Image.new("P", (1, 1))
-    shared.putpalette([v for seat in PALETTE for v in seat] + (adaptive or [])[: 3 * spare])
+    shared.putpalette([value for colour in colours for value in colour])
     first, *rest = [i.quantize(palette=shared, dither=Image.Dither.NONE) for i in images]
     times = [round(1000 / fps)] * len(rest) + [round(1000 * hold)]
-    first.save(path, "GIF", save_all=True, append_images=rest, duration=times, loop=0, optimize=True)
+    first.save(path, "GIF", save_all=True, append_images=rest, duration=times, loop=0)
 
 
 def _read(frame: Frame) -> tuple[list[list[str]], list[str]]:
-    """Cells [rows][columns] and what each seat is doing [N], 'left' when off the board; checked."""
+    """Cells [rows][columns] and what each seat is doing [N]; checked."""
     cells = [line.split() for line in frame.layout.splitlines() if line.strip()]
     if len({len(row) for row in cells}) != 1:
         raise ValueError(f"Layout rows need equally many cells, not {[len(row) for row in cells]}.")
@@ -140,34 +128,28 @@ def _read(frame: Frame) -> tuple[list[list[str]], list[str]]:
                 raise ValueError(f"Unknown symbol {symbol!r} in layout cell {text!r}.")
             if symbol in seats and frame.layout.count(symbol) > 1:
                 raise ValueError(f"Seat {symbol} stands in the layout more than once.")
-    return cells, [doing[int(seat)] if seat in frame.layout else "left" for seat in seats]
+    gone = "left the board"  # more than 'left', which is also a move
+    return cells, [doing[int(seat)] if seat in frame.layout else gone for seat in seats]
 
 
 def _amount(value: float) -> str:
     return f"{round(value, 2) + 0:g}"  # + 0 turns -0 into 0
 
 
-def _on(colour: Colour) -> Colour:
-    """Black or white, whichever reads better on the colour."""
-    return (0, 0, 0) if np.dot(colour, (0.299, 0.587, 0.114)) > 125 else (255, 255, 255)
+def _on(colour: str) -> str:
+    """Dark or white, whichever reads better on the colour."""
+    return NIGHT if np.dot(ImageColor.getrgb(colour), (0.299, 0.587, 0.114)) > 125 else WHITE
 
 
 def _dye(cell: str, colour: bool) -> str:
     """A cell's text, with colour an ANSI style around each symbol."""
-    plain = {"S": "1;38;2;205;120;55", "h": "1;38;2;165;170;185", "D": "1;38;2;90;170;240"}
     text = ""
     for symbol in cell if colour else "":
-        style = plain.get(symbol, "2")
-        if symbol in SEATS + "#":
-            back = PAINT["rock"] if symbol == "#" else PALETTE[int(symbol)]
-            style = "1;38;2;{};{};{};48;2;{};{};{}".format(*_on(back), *back)
+        back = BACKS.get(symbol, PAPER)
+        rgb = (*ImageColor.getrgb(_on(back)), *ImageColor.getrgb(back))
+        style = ANSI.get(symbol) or "1;38;2;{};{};{};48;2;{};{};{}".format(*rgb)
         text += f"\x1b[{style}m{symbol}\x1b[0m"
     return text or cell
-
-
-@lru_cache
-def _font(size: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
-    return ImageFont.load_default(size)
 
 
 @dataclass(frozen=True)
@@ -181,140 +163,136 @@ class _Pen:
 
     def within(self, x: float, y: float, side: float) -> _Pen:
         """A pen for the square of this side centred at (x, y)."""
-        [(left, top)] = self._out([(x - side / 2, y - side / 2)])
-        return _Pen(self.draw, left, top, side * self.side)
+        return _Pen(self.draw, *self.out(x - side / 2, y - side / 2), side * self.side)
 
-    def _out(self, points: Points) -> list[tuple[float, float]]:
-        return [(self.left + x * self.side, self.top + y * self.side) for x, y in points]
+    def out(self, x: float, y: float) -> tuple[float, float]:
+        """A point in pixels."""
+        return self.left + x * self.side, self.top + y * self.side
 
-    def oval(self, x: float, y: float, rx: float, ry: float, fill: Colour, tilt: float = 0) -> None:
+    def oval(self, x: float, y: float, rx: float, ry: float, fill: str, tilt: float = 0) -> None:
         """An ellipse, turned clockwise by tilt degrees."""
         turn = complex(math.cos(math.radians(tilt)), math.sin(math.radians(tilt)))
         angles = [math.tau * i / 48 for i in range(48)]
         rim = [complex(rx * math.cos(a), ry * math.sin(a)) * turn for a in angles]
-        self.draw.polygon(self._out([(x + p.real, y + p.imag) for p in rim]), fill)
+        self.draw.polygon([self.out(x + p.real, y + p.imag) for p in rim], fill)
 
-    def block(self, x0: float, y0: float, x1: float, y1: float, round_: float, fill: str) -> None:
-        """A rounded rectangle."""
-        (left, top), (right, bottom) = self._out([(x0, y0), (x1, y1)])
-        where = (left, top, right - 1, bottom - 1)
-        self.draw.rounded_rectangle(where, round_ * self.side, PAINT[fill])
+    def block(self, x: float, y: float, wide: float, high: float, bend: float, fill: str) -> None:
+        """A rectangle with corners rounded by radius bend."""
+        (left, top), (right, bottom) = self.out(x, y), self.out(x + wide, y + high)
+        self.draw.rounded_rectangle((left, top, right - 1, bottom - 1), bend * self.side, fill)
 
     def write(
-        self, x: float, y: float, text: str, size: float, fill: Colour, to: str = "l", room: float = 0
+        self, x: float, y: float, text: str, size: float, fill: str, room: float, to: str = "l"
     ) -> float:
-        """Text on baseline y whose left, middle or right (`to`) is at x, cut to `room`; its width."""
+        """Text cut to `room`, its left, middle or right (`to`) at baseline x, y; returns width."""
         font = _font(max(1, round(size * self.side)))
-        text = text.encode("ascii", "replace").decode()  # the font has few other letters
-        whole = text
-        while room and whole and font.getlength(text) > room * self.side:
-            whole = whole[:-1].rstrip()
-            text = whole + "…"
-        self.draw.text(self._out([(x, y)])[0], text, fill, font, anchor=to + "s")
+        kept = text = text.encode("ascii", "replace").decode()  # the font has few other letters
+        while kept and font.getlength(text) > room * self.side:
+            kept = kept[:-1].rstrip()
+            text = kept + "…"
+        self.draw.text(self.out(x, y), text, fill, font, anchor=to + "s")
         return font.getlength(text) / self.side
 
     def sprite(self, thing: str) -> None:
-        """One of SPRITES, filling the square."""
+        """One of SPRITES."""
         for item in SPRITES[thing].replace("\n", ";").split(";"):
-            kind, paint, *rest = item.split()
+            kind, fill, *numbers = item.split()
+            v = [float(number) / 100 for number in numbers]
             for side in (1, -1)[: 1 + kind[0].isupper()]:
-                v = [float(n) / 100 for n in rest]
-                at = v[len(v) % 2 :]
-                points = [(0.5 + side * x, y) for x, y in zip(at[::2], at[1::2], strict=True)]
+                pairs = zip(v[len(v) % 2 :: 2], v[len(v) % 2 + 1 :: 2], strict=True)
+                points = [self.out(0.5 + side * x, y) for x, y in pairs]
                 if kind.lower() == "oval":
-                    self.oval(0.5 + side * v[0], *v[1:4], PAINT[paint], side * v[4] * 100)
+                    self.oval(0.5 + side * v[0], v[1], v[2], v[3], fill, side * v[4] * 100)
                 elif kind == "area":
-                    self.draw.polygon(self._out(points), PAINT[paint])
+                    self.draw.polygon(points, fill)
                 else:
-                    self.draw.line(self._out(points), PAINT[paint], round(v[0] * self.side))
-                    for x, y in points:
-                        self.oval(x, y, v[0] / 2, v[0] / 2, PAINT[paint])
+                    self.draw.line(points, fill, round(v[0] * self.side))
+                    for point in points:  # round joints and ends
+                        self.draw.circle(point, v[0] * self.side / 2, fill)
 
     def token(self, seat: int, here: bool = True) -> None:
-        """A seat's disc; one that left is only a pale ring."""
-        fill = PALETTE[seat] if here else PAINT["paper"]
+        """A seat's disc; of one that left, a pale ring."""
+        fill, rim = (PALETTE[seat], WHITE) if here else (PAPER, FAINT)
         if here:
-            self.oval(0.5, 0.55, 0.45, 0.45, PAINT["shadow"])
-        self.oval(0.5, 0.5, 0.46, 0.46, PAINT["white" if here else "faint"])
+            self.oval(0.5, 0.55, 0.45, 0.45, SHADOW)
+        self.oval(0.5, 0.5, 0.46, 0.46, rim)
         self.oval(0.5, 0.5, 0.39, 0.39, fill)
-        self.write(0.5, 0.69, str(seat), 0.54, _on(fill) if here else PAINT["muted"], "m")
+        self.write(0.5, 0.69, str(seat), 0.54, _on(fill) if here else MUTED, 1, "m")
+
+    def cell(self, text: str, tile: str) -> None:
+        """One cell of the board."""
+        self.block(0.03, 0.03, 0.94, 0.94, 0.14, ROCK if text == "#" else tile)
+        if text == "#":
+            self.block(0.03, 0.03, 0.94, 0.82, 0.14, ROCK_TOP)
+            return self.sprite("#")
+        things = sorted(symbol for symbol in text if symbol in THINGS)  # D first: lies behind
+        seats = sorted(int(symbol) for symbol in text if symbol in SEATS)
+        split = 0.95 if not seats else 0.05 if not things else 0.57 if len(seats) <= 4 else 0.5
+        behind, front = _spots(len(things), 0.05, split), _spots(len(seats), split, 0.95)
+        if len(things) == 1 and 1 <= len(seats) <= 4:
+            behind = [(0.42, 0.45, 0.84) if len(seats) == 1 else (0.5, 0.48, 0.9)]
+            front = AROUND[len(seats) - 1]
+        for thing, spot in zip(things, behind, strict=True):
+            self.within(*spot).sprite(thing)
+        for seat, (x, y, side) in zip(seats, front, strict=True):
+            self.within(x, y, min(side, 0.72)).token(seat)
 
 
 def _spots(n: int, top: float, bottom: float) -> list[tuple[float, float, float]]:
-    """Centres and side of n equal squares between two heights of a cell, as large as they fit."""
+    """n equal squares (centre x, y and side) between two heights of a cell, as large as fit."""
     high, wide = bottom - top, 0.92
     columns = max(range(1, n + 1), key=lambda c: min(wide / c, high / math.ceil(n / c)), default=1)
-    rows = math.ceil(n / columns)
-    side = min(wide / columns, high / max(rows, 1))
-    spots = []
-    for i in range(n):
-        row, column = divmod(i, columns)
-        middle = (min(columns, n - row * columns) - 1) / 2
-        y = (top + bottom) / 2 + (row - (rows - 1) / 2) * side
-        spots.append((0.5 + (column - middle) * side, y, side))
+    rows, spots = math.ceil(n / columns), []
+    for row, column in (divmod(i, columns) for i in range(n)):
+        side = min(wide / columns, high / rows)
+        x = column - (min(columns, n - row * columns) - 1) / 2  # a short last row is centred
+        spots.append((0.5 + x * side, (top + bottom) / 2 + (row - (rows - 1) / 2) * side, side))
     return spots
 
 
-def _cell(pen: _Pen, text: str, shade: int) -> None:
-    """One cell: its tile, things above, seats below them."""
-    pen.block(0.03, 0.03, 0.97, 0.97, 0.14, "rock" if text == "#" else f"tile{shade}")
-    if text == "#":
-        pen.block(0.03, 0.03, 0.97, 0.85, 0.14, "top")
-        pen.sprite("#")
-        return
-    things = sorted(s for s in text if s in THINGS)
-    seats = sorted(int(s) for s in text if s in SEATS)
-    split = 0.95 if not seats else 0.05 if not things else 0.57 if len(seats) <= 4 else 0.5
-    behind, front = _spots(len(things), 0.05, split), _spots(len(seats), split, 0.95)
-    if len(things) == 1 and 1 <= len(seats) <= 4:  # few enough to stand around it, all larger
-        behind, front = [(0.5, 0.48, 0.9)], FLANKS[len(seats)]
-    for thing, spot in zip(things, behind, strict=True):
-        pen.within(*spot).sprite(thing)
-    for seat, (x, y, side) in zip(seats, front, strict=True):
-        pen.within(x, y, min(side, 0.72)).token(seat)
+def _image(frame: Frame, cell: int, flat: bool = False) -> Image.Image:
+    """Board, with the panel to its right or, for a board far wider than high, below.
 
-
-def _image(frame: Frame, cell: int) -> Image.Image:
-    """The whole picture: board, and panel to its right, or below a board that is very wide."""
+    `flat` is for animations: areas stay of one colour up to their edges, a quarter fewer bytes.
+    """
     cells, doing = _read(frame)
     wide, high, seats = cell * len(cells[0]), cell * len(cells), max(1, len(frame.players))
     text = min(20, max(12, round(cell * 0.22)))
     gap, column = 2 * text, 15 * text
     below = wide > 1.6 * high and wide >= 2 * column
-    columns = min(seats, wide // column) if below else 1 + (seats > max(4, high / text / 3))
-    panel = text * (3 + 3 * math.ceil(seats / columns))
+    rows = math.ceil(seats / (wide // column if below else 1 + (seats > max(4, high / text / 3))))
+    columns, panel = math.ceil(seats / rows), text * (3 + 3 * rows)
+    size = (wide + columns * column + 3 * gap, max(high, panel) + 2 * gap)
+    x, y, top = wide + 2 * gap, gap, (size[1] - high) // 2
     if below:
-        size, at = (wide + 2 * gap, high + panel + 3 * gap), (gap, high + 2 * gap)
-        column = wide // columns
-    else:
-        size, at = (wide + columns * column + 3 * gap, max(high, panel) + 2 * gap), (wide + 2 * gap, gap)
-    canvas = Image.new("RGB", (size[0] * SUPER, size[1] * SUPER), PAINT["paper"])
+        size, column = (wide + 2 * gap, high + panel + 3 * gap), wide // columns
+        x, y, top = gap, high + 2 * gap, gap
+    canvas = Image.new("RGB", (size[0] * SUPER, size[1] * SUPER), PAPER)
     pen = _Pen(ImageDraw.Draw(canvas), 0, 0, SUPER)
-    top = gap if below else (size[1] - high) // 2
-    pen.block(gap - 6, top - 6, gap + wide + 6, top + high + 6, cell * 0.2, "plate")
-    for row, line in enumerate(cells):
-        for col, what in enumerate(line):
-            _cell(pen.within(gap + (col + 0.5) * cell, top + (row + 0.5) * cell, cell), what, (row + col) % 2)
-    _panel(pen.within(at[0] + text / 2, at[1] + text / 2, text), frame, doing, columns, column / text)
-    return canvas.resize(size, Image.Resampling.LANCZOS)
+    pen.block(gap - 6, top - 6, wide + 12, high + 12, cell * 0.2, PLATE)
+    for r, line in enumerate(cells):
+        for c, what in enumerate(line):
+            spot = (gap + (c + 0.5) * cell, top + (r + 0.5) * cell, cell)
+            pen.within(*spot).cell(what, TILES[(r + c) % 2])
+    _panel(pen.within(x + text / 2, y + text / 2, text), frame, doing, rows, column / text)
+    return canvas.resize(size, Image.Resampling.BOX if flat else Image.Resampling.LANCZOS)
 
 
-def _panel(pen: _Pen, frame: Frame, doing: list[str], columns: int, wide: float) -> None:
-    """Time bar and one entry per seat, in units of the font size."""
-    full = columns * wide
-    pen.write(0, 0.8, frame.note, 1.05, PAINT["ink"])
-    pen.write(full, 0.8, f"step {frame.step} / {frame.horizon}", 1.05, PAINT["muted"], "r")
+def _panel(pen: _Pen, frame: Frame, doing: list[str], rows: int, wide: float) -> None:
+    """Time bar and one entry per seat; lengths in font sizes."""
+    columns = max(1, math.ceil(len(frame.players) / rows))
+    full, pitch = columns * wide, wide + 1.5 / columns
+    used = pen.write(full, 0.8, f"step {frame.step} / {frame.horizon}", 1, MUTED, full, "r")
+    pen.write(0, 0.8, frame.note, 1, INK, full - used - 1)
     done = min(1.0, frame.step / max(1, frame.horizon))
-    pen.block(0, 1.4, full, 1.8, 0.2, "faint")
+    pen.block(0, 1.4, full, 0.4, 0.2, FAINT)
     if done:
-        pen.block(0, 1.4, max(0.4, full * done), 1.8, 0.2, "ink")
+        pen.block(0, 1.4, max(0.4, full * done), 0.4, 0.2, INK)
     for seat, player in enumerate(frame.players):
-        row, col = divmod(seat, columns)
-        x, y, here = col * wide, 3 + row * 3, doing[seat] != "left"
-        end = x + wide - 1.5 * (col < columns - 1)
+        column, row = divmod(seat, rows)
+        x, y, here = column * pitch, 3 + row * 3, str(seat) in frame.layout
+        end, ink = x + pitch - 1.5, INK if here else MUTED
         pen.within(x + 1.1, y + 1.1, 2.2).token(seat, here)
-        ink = PAINT["ink" if here else "muted"]
-        used = pen.write(end, y + 1.45, _amount(frame.returns[seat]), 1.25, ink, "r")
-        room = end - x - 3 - used - 0.6
-        pen.write(x + 3, y + 0.95, player, 1, ink, room=room)
-        pen.write(x + 3, y + 2.1, doing[seat], 0.85, PAINT["muted"], room=room)
+        used = pen.write(end, y + 1.45, _amount(frame.returns[seat]), 1.25, ink, wide, "r")
+        pen.write(x + 3, y + 0.95, player, 1, ink, end - x - 3.6 - used)
+        pen.write(x + 3, y + 2.1, doing[seat], 0.85, MUTED, end - x - 3.6 - used)

@@ -42,9 +42,7 @@ class StagHunt(eqx.Module):
     def __init__(self, config: StagHuntConfig | None = None) -> None:
         c = self.config = config or StagHuntConfig()
         room = c.seats + c.stags + c.hares
-        self.bank = grid.draw_bank(
-            c.rows, c.columns, c.obstacles, c.boards, room, c.board_seed
-        )
+        self.bank = grid.draw_bank(c.rows, c.columns, c.obstacles, c.boards, room, c.board_seed)
 
     @property
     def name(self) -> str:
@@ -83,8 +81,7 @@ class StagHunt(eqx.Module):
         """
         c = self.config
         catches = max(
-            stags * c.stag_reward
-            + min(c.hares, c.seats - stags * c.stag_hunters) * c.hare_reward
+            stags * c.stag_reward + min(c.hares, c.seats - stags * c.stag_hunters) * c.hare_reward
             for stags in range(min(c.stags, c.seats // c.stag_hunters) + 1)
         )
         return catches + c.seats * max(c.time_reward, c.time_reward * c.horizon)
@@ -170,7 +167,7 @@ class StagHunt(eqx.Module):
         return View(
             planes=planes.astype(jnp.float32).reshape(self.shape),
             legal=self._legal(state, seat),
-            time=state.steps.astype(jnp.float32) / c.horizon,
+            time=jnp.asarray(self._times)[state.steps],
             last_actions=jnp.roll(state.last_actions, -seat),
         )
 
@@ -244,6 +241,11 @@ class StagHunt(eqx.Module):
     def _prey_reward(self) -> np.ndarray:  # [P] float32
         c = self.config
         return np.where(self._is_stag, c.stag_reward, c.hare_reward).astype(np.float32)
+
+    @property
+    def _times(self) -> np.ndarray:
+        """[horizon + 1] float32. A table, because XLA divides by a constant only nearly exactly."""
+        return (np.arange(self.horizon + 1) / self.horizon).astype(np.float32)
 
     def _by_kind(self, counts: jax.Array) -> jax.Array:
         """Add [..., P] up to [..., K]: stags and hares."""

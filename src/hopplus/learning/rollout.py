@@ -37,15 +37,11 @@ def advance(
 ) -> tuple[Play, Trajectory]:
     """One step of one game; when the episode ends, the next one is set up at once."""
     key, key_act, key_game = jax.random.split(play.key, 3)
-    memory, act = seating.act(
-        params, play.memory, play.view, jax.random.split(key_act, game.seats)
-    )
+    memory, act = seating.act(params, play.memory, play.view, jax.random.split(key_act, game.seats))
     after, outcome = game.step(play.state, act.action)
     fresh = (game.init(key_game), seating.start())
     state, memory = _where(outcome.done, fresh, (after, memory))
-    step = Trajectory(
-        state=play.state, present=game.present(play.state), act=act, outcome=outcome
-    )
+    step = Trajectory(state=play.state, present=game.present(play.state), act=act, outcome=outcome)
     return Play(state=state, view=views(game, state), memory=memory, key=key), step
 
 

@@ -27,8 +27,6 @@ class Player(Protocol):
         """The memory before an episode's first step."""
         ...
 
-    def act(
-        self, params: Params, memory: Memory, view: View, key: jax.Array
-    ) -> tuple[Memory, Act]:
+    def act(self, params: Params, memory: Memory, view: View, key: jax.Array) -> tuple[Memory, Act]:
         """Choose an action."""
         ...

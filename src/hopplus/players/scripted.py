@@ -14,11 +14,9 @@ import jax.numpy as jnp
 
 from hopplus.config import ConfigError
 from hopplus.games.game import Game, Target
-from hopplus.games.grid import MOVES, STAY
+from hopplus.games.grid import STAY
 from hopplus.players.player import Player
 from hopplus.types import Act, Memory, Params, View
-
-FAR = 1 << 20  # further than any cell
 
 
 class Script(Protocol):
@@ -52,9 +50,7 @@ class Scripted:
     def start(self) -> Memory:
         return self.script.start()
 
-    def act(
-        self, params: Params, memory: Memory, view: View, key: jax.Array
-    ) -> tuple[Memory, Act]:
+    def act(self, params: Params, memory: Memory, view: View, key: jax.Array) -> tuple[Memory, Act]:
         key_decide, key_draw = jax.random.split(key)
         memory, probabilities, goal = self.script.decide(memory, view, key_decide)
         action = draw(key_draw, probabilities)
@@ -126,41 +122,50 @@ class Seek:
 
     def probabilities(self, view: View) -> jax.Array:
         """[A] where to go from here."""
-        here = view.planes[..., 0] > 0
-        steps = distances(view.planes[..., self.target.plane] > 0, view.planes[..., self.obstacles] > 0)
-        now = jnp.min(jnp.where(here, steps, FAR))
-        after = jnp.stack([jnp.min(jnp.where(here, s, FAR)) for s in _neighbours(steps)])
-        nearer = (after == now - 1) & view.legal[:STAY] & (now < FAR)
+        here, things, walls = (
+            view.planes[..., plane] > 0 for plane in (0, self.target.plane, self.obstacles)
+        )
+        nearer = first_moves(here, things, walls) & view.legal[:STAY]
         wanted = jnp.zeros(view.legal.shape, bool).at[:STAY].set(nearer)
-        wanted = wanted.at[self.target.action].set(now == 0)
+        wanted = wanted.at[self.target.action].set((here & things).any())
         wanted = wanted.at[STAY].set(~wanted.any())
         return uniform(wanted)
 
 
-def distances(things: jax.Array, obstacles: jax.Array) -> jax.Array:
-    """[H, W] int32 steps from each cell to the nearest thing around obstacles; FAR if none."""
+def first_moves(here: jax.Array, things: jax.Array, walls: jax.Array) -> jax.Array:
+    """[4] bool, the moves that start a shortest way from one cell to the nearest thing.
 
-    def settled(carry: tuple[jax.Array, jax.Array]) -> jax.Array:
-        return carry[1]
+    All are [H, W] bool. A wave spreads from the things until it reaches the cell; the neighbours
+    it had reached one step earlier are a step nearer. Rows are packed into the bits of one number
+    each, so that a step of the wave is a few operations on [H] numbers.
+    """
+    start, end, free = (_packed(cells) for cells in (things, here, ~walls))
 
-    def relax(carry: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
-        steps, _ = carry
-        nearest = jnp.min(jnp.stack(_neighbours(steps)), axis=0) + 1
-        closer = jnp.where(obstacles, FAR, jnp.minimum(steps, nearest))
-        return closer, (closer < steps).any()
+    def searching(carry: tuple[jax.Array, jax.Array]) -> jax.Array:
+        wave, before = carry
+        return ~(wave & end).any() & (wave != before).any()
 
-    start = jnp.where(things, 0, FAR)
-    return jax.lax.while_loop(settled, relax, (start, jnp.array(True)))[0]
+    def spread(carry: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        wave, _ = carry
+        up, down, left, right = _neighbours(wave)
+        return (wave | up | down | left | right) & free, wave
+
+    wave, before = jax.lax.while_loop(searching, spread, (start, jnp.zeros_like(start)))
+    reached = (wave & end).any()
+    return jnp.stack([(cells & end).any() for cells in _neighbours(before)]) & reached
 
 
-def _neighbours(cells: jax.Array) -> list[jax.Array]:
-    """For each of the four moves, [H, W]: the value at the cell that it leads to; FAR off board."""
-    height, width = cells.shape
-    padded = jnp.pad(cells, 1, constant_values=FAR)
-    return [
-        padded[1 + down : 1 + down + height, 1 + right : 1 + right + width]
-        for down, right in MOVES[:STAY]
-    ]
+def _packed(cells: jax.Array) -> jax.Array:
+    """[H] uint32, a bit for each of at most 32 columns of [H, W] bool."""
+    columns = jnp.arange(cells.shape[1], dtype=jnp.uint32)
+    return (cells.astype(jnp.uint32) << columns).sum(axis=1, dtype=jnp.uint32)
+
+
+def _neighbours(rows: jax.Array) -> tuple[jax.Array, ...]:
+    """For each move up, down, left, right: the cells that it leads from into the given ones."""
+    above = jnp.pad(rows[:-1], (1, 0))
+    below = jnp.pad(rows[1:], (0, 1))
+    return above, below, rows << 1, rows >> 1
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,135 @@
+"""How well do these players do together? Whole episodes, each played once."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from hopplus.evaluation.statistics import Estimate, estimate
+from hopplus.games.game import Game
+from hopplus.learning.rollout import rollout, start
+from hopplus.players.seating import Seating
+from hopplus.types import Params, Trajectory
+
+
+class Episodes(eqx.Module):
+    """What came of each of E episodes."""
+
+    returns: Any  # [E, N] float32
+    took: Any  # [E, N, K] int32, things of each kind a seat had a share in
+    taken: Any  # [E, K] int32, things of each kind that were taken
+    illegal: Any  # [E, N] int32, illegal actions
+    length: Any  # [E] int32, steps
+
+
+def first_episodes(trajectory: Trajectory) -> Episodes:
+    """Add up the first episode of each game of a trajectory that began with fresh games."""
+    done = trajectory.outcome.done.astype(jnp.int32)
+    first = jnp.cumsum(done, axis=0) - done == 0  # [T, B], up to and with the first ending
+
+    def total(leaf: jax.Array) -> jax.Array:
+        mask = first.reshape(first.shape + (1,) * (leaf.ndim - 2))
+        return jnp.where(mask, leaf, 0).sum(axis=0)
+
+    outcome = trajectory.outcome
+    return Episodes(
+        returns=total(outcome.reward),
+        took=total(outcome.took),
+        taken=total(outcome.taken),
+        illegal=total((outcome.illegal & trajectory.present).astype(jnp.int32)),
+        length=first.sum(axis=0),
+    )
+
+
+@eqx.filter_jit
+def play_episodes(
+    game: Game, seating: Seating, params: tuple[Params, ...], keys: jax.Array
+) -> Episodes:
+    """One episode for each key [B]. Every episode ends within the horizon, so none is cut off."""
+    plays = jax.vmap(lambda key: start(game, seating, key))(keys)
+    return first_episodes(rollout(game, seating, params, plays, game.horizon)[1])
+
+
+def evaluate(
+    game: Game,
+    seating: Seating,
+    params: tuple[Params, ...],
+    key: jax.Array,
+    episodes: int,
+    games: int = 1024,
+    on_progress: Callable[[int, str], None] = lambda count, note: None,
+) -> Episodes:
+    """Play `episodes` episodes, `games` side by side; the same whatever the number side by side."""
+    batch = min(games, episodes)
+    parts = []
+    for first in range(0, episodes, batch):
+        numbers = jnp.arange(first, first + batch)  # the last batch plays a few too many
+        keys = jax.vmap(lambda number: jax.random.fold_in(key, number))(numbers)
+        part = jax.device_get(play_episodes(game, seating, params, keys))
+        parts.append(jax.tree.map(lambda leaf: leaf[: episodes - first], part))  # noqa: B023
+        mean = float(np.mean(parts[-1].returns))
+        on_progress(min(batch, episodes - first), f"mean return {mean:.2f}")
+    return jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The episodes in figures."""
+
+    game: str
+    players: tuple[str, ...]
+    kinds: tuple[str, ...]
+    episodes: int
+    returns: tuple[Estimate, ...]  # [N]
+    mean_return: Estimate  # of the seats' mean
+    joint_return: Estimate
+    best_joint_return: float
+    took: np.ndarray  # [N, K] per episode
+    taken: np.ndarray  # [K] per episode
+    illegal: np.ndarray  # [N] per episode
+    length: Estimate
+
+    def as_json(self) -> dict[str, Any]:
+        seats = [
+            {
+                "seat": seat,
+                "player": self.players[seat],
+                "return": self.returns[seat].as_json(),
+                "took": dict(zip(self.kinds, self.took[seat].tolist(), strict=True)),
+                "illegal": float(self.illegal[seat]),
+            }
+            for seat in range(len(self.players))
+        ]
+        return {
+            "game": self.game,
+            "episodes": self.episodes,
+            "seats": seats,
+            "mean_return": self.mean_return.as_json(),
+            "joint_return": self.joint_return.as_json(),
+            "best_joint_return": self.best_joint_return,
+            "taken": dict(zip(self.kinds, self.taken.tolist(), strict=True)),
+            "length": self.length.as_json(),
+        }
+
+
+def summarise(game: Game, seating: Seating, episodes: Episodes) -> Evaluation:
+    """Means and intervals of what came of the episodes."""
+    returns = episodes.returns.astype(np.float64)
+    return Evaluation(
+        game=game.name,
+        players=seating.names,
+        kinds=tuple(game.targets),
+        episodes=len(returns),
+        returns=tuple(estimate(returns[:, seat]) for seat in range(game.seats)),
+        mean_return=estimate(returns.mean(axis=1)),
+        joint_return=estimate(returns.sum(axis=1)),
+        best_joint_return=game.best_joint_return,
+        took=episodes.took.mean(axis=0),
+        taken=episodes.taken.mean(axis=0),
+        illegal=episodes.illegal.mean(axis=0),
+        length=estimate(episodes.length.astype(np.float64)),
+    )

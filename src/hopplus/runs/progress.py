@@ -1,0 +1,103 @@
+"""How long work shows itself: a bar on a terminal, a plain line now and then without one."""
+
+import sys
+import time
+from types import TracebackType
+from typing import TextIO
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    ProgressColumn,
+    SpinnerColumn,
+    Task,
+    TextColumn,
+    TimeRemainingColumn,
+)
+from rich.progress import Progress as Bar
+from rich.text import Text
+
+from hopplus.runs.watchdog import Watchdog
+
+
+class _Rate(ProgressColumn):
+    def __init__(self, unit: str) -> None:
+        super().__init__()
+        self.unit = unit
+
+    def render(self, task: Task) -> Text:
+        return Text(f"{task.speed or 0:,.0f} {self.unit}/s", style="cyan")
+
+
+class Progress:
+    """Long work on `total` units; goes to stderr, so that stdout stays for results.
+
+    Also sets a watchdog on the work. `note` is what a person wants to see beside the bar.
+    """
+
+    def __init__(
+        self,
+        what: str,
+        total: int,
+        unit: str,
+        stream: TextIO | None = None,
+        every: float = 10.0,
+    ) -> None:
+        stream = sys.stderr if stream is None else stream
+        self.what, self.total, self.unit, self.done = what, total, unit, 0
+        self._stream, self._every = stream, every
+        self._watchdog = Watchdog()
+        self._bar: Bar | None = None
+        if stream.isatty():
+            self._bar = Bar(
+                SpinnerColumn(),
+                TextColumn("{task.description}"),
+                BarColumn(),
+                MofNCompleteColumn(),
+                _Rate(unit),
+                TimeRemainingColumn(),
+                TextColumn("{task.fields[note]}"),
+                console=Console(file=stream),
+                refresh_per_second=4,
+                transient=True,
+            )
+
+    def __enter__(self) -> "Progress":
+        self._watchdog.__enter__()
+        self._began = self._spoke = time.monotonic()
+        if self._bar:
+            self._bar.start()
+            self._task = self._bar.add_task(self.what, total=self.total, note="compiling")
+        return self
+
+    def advance(self, units: int, note: str = "") -> None:
+        """So many more units are done."""
+        self.done += units
+        self._watchdog.beat()
+        if self._bar:
+            self._bar.update(self._task, advance=units, note=note)
+        elif time.monotonic() - self._spoke >= self._every:
+            self._spoke = time.monotonic()
+            self._line(note)
+
+    def _line(self, note: str) -> None:
+        spent = time.monotonic() - self._began
+        rate = self.done / spent
+        left = (self.total - self.done) / rate
+        print(
+            f"{self.what}: {self.done:,} of {self.total:,} {self.unit}, {rate:,.0f} a second,"
+            f" {left:,.0f} s left{', ' * bool(note)}{note}",
+            file=self._stream,
+            flush=True,
+        )
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._bar:
+            self._bar.stop()
+        self._watchdog.__exit__(kind, error, trace)
