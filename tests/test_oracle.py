@@ -6,11 +6,11 @@ from typing import Any
 
 import jax
 import numpy as np
-import plain_stag_hunt as plain
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import plain_stag_hunt as plain
 from hopplus.config import StagHuntConfig
 from hopplus.games.game import views
 from hopplus.games.stag_hunt import StagHunt
@@ -33,7 +33,7 @@ SETTINGS = {
     "stags only": StagHuntConfig(size=4, stags=3, hares=0, stag_reward=2.5, time_reward=0.5),
 }
 
-EXAMPLES = {name: 170 for name in SETTINGS} | {"two seats, grace 0": 420}  # it ends soon
+EXAMPLES = dict.fromkeys(SETTINGS, 170) | {"two seats, grace 0": 420}  # it ends soon
 
 
 def plain_rules(config: StagHuntConfig) -> plain.Rules:

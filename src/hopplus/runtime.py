@@ -44,7 +44,7 @@ def set_up() -> None:
         os.environ["XLA_FLAGS"] = f"{flags} {SCHEDULER_FLAG}=false".strip()
     if "JAX_CPU_ENABLE_ASYNC_DISPATCH" not in os.environ and not _backend_started():
         jax.config.update("jax_cpu_enable_async_dispatch", False)
-    if jax.config.jax_compilation_cache_dir is None:
+    if jax.config.values["jax_compilation_cache_dir"] is None:
         jax.config.update("jax_compilation_cache_dir", str(cache_folder() / "jax"))
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
 

@@ -73,7 +73,8 @@ def evaluate(
         parts.append(jax.tree.map(lambda leaf: leaf[: episodes - first], part))  # noqa: B023
         mean = float(np.mean(parts[-1].returns))
         on_progress(min(batch, episodes - first), f"mean return {mean:.2f}")
-    return jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
+    together: Episodes = jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
+    return together
 
 
 @dataclass(frozen=True)

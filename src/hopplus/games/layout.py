@@ -1,7 +1,7 @@
 """Boards as text: the format that tests, documents and people share.
 
-Lines are rows, cells are separated by spaces; a cell is `.` (free), `#` (obstacle) or any mixture of
-seat numbers and of letters for things on the board:
+Lines are rows, cells are separated by spaces; a cell is `.` (free), `#` (obstacle) or any mixture
+of seat numbers and of letters for things on the board:
 
     0  .  S
     #  1h .

@@ -1,52 +1,17 @@
-"""Boards for people: layout text to terminal text, pictures and animations.
+"""Boards for people, as text.
 
-Works on layout text alone, so any game that can print its board can be shown. Pictures are drawn
-SUPER times too large and scaled down, which is what smooths their edges.
+Works on layout text alone, so any game that can write its board can be shown; pictures of the same
+frames are drawn by `hopplus.games.picture`.
 """
 
-from __future__ import annotations
-
-import math
-from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import lru_cache
-from pathlib import Path
 
-import numpy as np
-from PIL import Image, ImageColor, ImageDraw, ImageFont
-
-SUPER = 3
 SEATS, THINGS = "01234567", "DSh"
 # Okabe-Ito, ordered so that the first few seats are far apart.
 PALETTE = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#000000")
-PAPER, PLATE, TILES, SHADOW = "#f7f4ee", "#beccae", ("#e7eedb", "#dde7cf"), "#a8b29c"
-INK, MUTED, FAINT, WHITE, NIGHT = "#343a40", "#767c82", "#dedad1", "#ffffff", "#22242a"
-ROCK, ROCK_TOP = "#5a606a", "#808792"
-# Drawings in hundredths of a square, x from its middle, y downwards; a capital means mirrored too.
-# oval: x y rx ry tilt; area: points; line: width, then points.
-SPRITES = {
-    "S": """Line #6c4a2c 6 7 44 13 32 28 26 37 7; Line #6c4a2c 5 13 32 13 14
-        Line #6c4a2c 5 27 26 24 8; Line #6c4a2c 5 33 18 45 15; Oval #3e2616 26 46 14 6.5 -18
-        Oval #e6c59e 26 46 10.5 4 -18; oval #3e2616 0 55 21 18 0; oval #3e2616 0 86 13 13 0
-        area #3e2616 -21 57 21 57 13 86 -13 86; oval #965c32 0 55 19 16 0; oval #965c32 0 86 11 11 0
-        area #965c32 -18.7 57 18.7 57 11 86 -11 86; oval #e6c59e 0 87 10 9.5 0
-        oval #3e2616 0 83 6 4.2 0; Oval #3e2616 10 59 3 3.6 0; Oval #ffffff 10.5 57.7 1 1 0""",
-    "h": """Oval #707580 11 36 8.5 25 9; oval #707580 0 71 25 22 0; Oval #dee0e5 11 36 6.5 23 9
-        oval #dee0e5 0 71 23 20 0; Oval #ecacb5 11.5 35 3 16 9; Oval #ffffff 7 80 8.5 7 0
-        Oval #343a40 11 67 3 3.6 0; Oval #ffffff 11.5 65.8 1 1 0; oval #ecacb5 0 75.5 3.6 2.6 0""",
-    "D": """area #789bbe -46 88 -43 76 -33 60 -20 52 -8 34 3 28 14 34 22 50 33 58 42 74 46 88
-        area #fdfeff -43 86 -40 76 -31 62 -18 54 -7 37 3 31 12 36 20 52 31 60 39 75 43 86
-        area #cddff0 -43 86 -20 78 4 81 16 66 18 52 31 60 39 75 43 86; oval #cddff0 -18 66 5 2.5 -30
-        oval #789bbe 30 30 2.4 2.4 0; oval #789bbe -30 36 2.4 2.4 0; oval #789bbe -10 18 2 2 0""",
-    "#": """oval #989fa9 -25 25 9 4 -8; oval #989fa9 18 38 13 5 4; oval #5a606a -14 55 8 3 0
-        oval #5a606a 27 22 5 2.4 0; oval #989fa9 20 64 6 2.6 0""",
-}
-# How up to four seats stand around one thing: centre x, y and side of their squares.
-CORNERS = [(0.18, 0.45, 0.34), (0.82, 0.45, 0.34), (0.18, 0.79, 0.34), (0.82, 0.79, 0.34)]
-AROUND = [[(0.77, 0.76, 0.43)], [(0.2, 0.77, 0.38), (0.8, 0.77, 0.38)], CORNERS[:3], CORNERS]
-ANSI = {"S": "1;38;2;205;120;55", "h": "1;38;2;165;170;185", "D": "1;38;2;90;170;240", ".": "2"}
+WHITE, NIGHT, ROCK = "#ffffff", "#22242a", "#5a606a"
 BACKS = dict(zip(SEATS + "#", (*PALETTE, ROCK), strict=True))
-_font = lru_cache(ImageFont.load_default)
+ANSI = {"S": "1;38;2;205;120;55", "h": "1;38;2;165;170;185", "D": "1;38;2;90;170;240", ".": "2"}
 
 
 @dataclass(frozen=True)
@@ -64,10 +29,10 @@ class Frame:
 
 def terminal(frame: Frame, *, colour: bool) -> str:
     """Text for a terminal: a header line with the returns, the board, one line per seat."""
-    cells, doing = _read(frame)
+    cells, doing = read_frame(frame)
     head = [frame.note] * bool(frame.note)
     head += [f"step {frame.step:>{len(str(frame.horizon))}}/{frame.horizon}", "returns"]
-    head += [f"{_dye(str(i), colour)}:{_amount(value)}" for i, value in enumerate(frame.returns)]
+    head += [f"{_dye(str(i), colour)}:{amount(value)}" for i, value in enumerate(frame.returns)]
     lines, wide = ["  ".join(head), ""], max(len(cell) for row in cells for cell in row)
     for row in cells:
         # Padding is added apart: escapes have no width on screen but would count in a format.
@@ -79,42 +44,7 @@ def terminal(frame: Frame, *, colour: bool) -> str:
     return "\n".join(lines) + "\n"
 
 
-def picture(frame: Frame, *, cell: int = 72) -> np.ndarray:
-    """The frame drawn; uint8 [height, width, 3], of one size throughout an episode."""
-    return np.array(_image(frame, cell))
-
-
-def save_png(path: str | Path, frame: Frame, *, cell: int = 72) -> None:
-    """Write the picture of one frame."""
-    _image(frame, cell).save(path, "PNG", optimize=True)
-
-
-def save_gif(
-    path: str | Path, frames: Iterable[Frame], *, fps: float = 3, cell: int = 56, hold: float = 1.5
-) -> None:
-    """Write an endless animation; its last frame stays `hold` seconds, equal neighbours merge."""
-    images = [_image(frame, cell, flat=True) for frame in frames]
-    if len({image.size for image in images}) != 1:
-        raise ValueError("An animation needs frames, all of one board size and number of seats.")
-    # One palette for all frames keeps still parts still: the seats' colours, which an adaptive
-    # choice would lose as small, then the most frequent others, none too like an earlier one.
-    # Below 256 entries Pillow has one left for unchanged pixels, which compresses far better.
-    sample = np.concatenate([np.asarray(image) for image in images[:: 1 + len(images) // 6]])
-    packed, counts = np.unique(sample @ np.array([65536, 256, 1]), return_counts=True)
-    colours = [ImageColor.getrgb(seat) for seat in PALETTE]
-    for code in packed[np.argsort(-counts, kind="stable")].tolist():
-        colour = (code >> 16, code >> 8 & 255, code & 255)
-        apart = 9 if len(colours) < 40 else 24
-        if len(colours) < 200 and min(math.dist(colour, other) for other in colours) > apart:
-            colours.append(colour)
-    shared = Image.new("P", (1, 1))
-    shared.putpalette([value for colour in colours for value in colour])
-    first, *rest = [i.quantize(palette=shared, dither=Image.Dither.NONE) for i in images]
-    times = [round(1000 / fps)] * len(rest) + [round(1000 * hold)]
-    first.save(path, "GIF", save_all=True, append_images=rest, duration=times, loop=0)
-
-
-def _read(frame: Frame) -> tuple[list[list[str]], list[str]]:
+def read_frame(frame: Frame) -> tuple[list[list[str]], list[str]]:
     """Cells [rows][columns] and what each seat is doing [N]; checked."""
     cells = [line.split() for line in frame.layout.splitlines() if line.strip()]
     if len({len(row) for row in cells}) != 1:
@@ -132,167 +62,31 @@ def _read(frame: Frame) -> tuple[list[list[str]], list[str]]:
     return cells, [doing[int(seat)] if seat in frame.layout else gone for seat in seats]
 
 
-def _amount(value: float) -> str:
+def amount(value: float) -> str:
     return f"{round(value, 2) + 0:g}"  # + 0 turns -0 into 0
 
 
-def _on(colour: str) -> str:
+def rgb(colour: str) -> tuple[int, int, int]:
+    """Red, green and blue of `#rrggbb`."""
+    red, green, blue = bytes.fromhex(colour[1:])
+    return red, green, blue
+
+
+def readable_on(colour: str) -> str:
     """Dark or white, whichever reads better on the colour."""
-    return NIGHT if np.dot(ImageColor.getrgb(colour), (0.299, 0.587, 0.114)) > 125 else WHITE
+    red, green, blue = rgb(colour)
+    return NIGHT if 0.299 * red + 0.587 * green + 0.114 * blue > 125 else WHITE
 
 
 def _dye(cell: str, colour: bool) -> str:
     """A cell's text, with colour an ANSI style around each symbol."""
+    if not colour:
+        return cell
     text = ""
-    for symbol in cell if colour else "":
-        back = BACKS.get(symbol, PAPER)
-        rgb = (*ImageColor.getrgb(_on(back)), *ImageColor.getrgb(back))
-        style = ANSI.get(symbol) or "1;38;2;{};{};{};48;2;{};{};{}".format(*rgb)
+    for symbol in cell:
+        back = BACKS.get(symbol, NIGHT)
+        style = ANSI.get(symbol) or "1;38;2;{};{};{};48;2;{};{};{}".format(
+            *rgb(readable_on(back)), *rgb(back)
+        )
         text += f"\x1b[{style}m{symbol}\x1b[0m"
-    return text or cell
-
-
-@dataclass(frozen=True)
-class _Pen:
-    """Draws in units of a square; its top left and side are in pixels."""
-
-    draw: ImageDraw.ImageDraw
-    left: float
-    top: float
-    side: float
-
-    def within(self, x: float, y: float, side: float) -> _Pen:
-        """A pen for the square of this side centred at (x, y)."""
-        return _Pen(self.draw, *self.out(x - side / 2, y - side / 2), side * self.side)
-
-    def out(self, x: float, y: float) -> tuple[float, float]:
-        """A point in pixels."""
-        return self.left + x * self.side, self.top + y * self.side
-
-    def oval(self, x: float, y: float, rx: float, ry: float, fill: str, tilt: float = 0) -> None:
-        """An ellipse, turned clockwise by tilt degrees."""
-        turn = complex(math.cos(math.radians(tilt)), math.sin(math.radians(tilt)))
-        angles = [math.tau * i / 48 for i in range(48)]
-        rim = [complex(rx * math.cos(a), ry * math.sin(a)) * turn for a in angles]
-        self.draw.polygon([self.out(x + p.real, y + p.imag) for p in rim], fill)
-
-    def block(self, x: float, y: float, wide: float, high: float, bend: float, fill: str) -> None:
-        """A rectangle with corners rounded by radius bend."""
-        (left, top), (right, bottom) = self.out(x, y), self.out(x + wide, y + high)
-        self.draw.rounded_rectangle((left, top, right - 1, bottom - 1), bend * self.side, fill)
-
-    def write(
-        self, x: float, y: float, text: str, size: float, fill: str, room: float, to: str = "l"
-    ) -> float:
-        """Text cut to `room`, its left, middle or right (`to`) at baseline x, y; returns width."""
-        font = _font(max(1, round(size * self.side)))
-        kept = text = text.encode("ascii", "replace").decode()  # the font has few other letters
-        while kept and font.getlength(text) > room * self.side:
-            kept = kept[:-1].rstrip()
-            text = kept + "…"
-        self.draw.text(self.out(x, y), text, fill, font, anchor=to + "s")
-        return font.getlength(text) / self.side
-
-    def sprite(self, thing: str) -> None:
-        """One of SPRITES."""
-        for item in SPRITES[thing].replace("\n", ";").split(";"):
-            kind, fill, *numbers = item.split()
-            v = [float(number) / 100 for number in numbers]
-            for side in (1, -1)[: 1 + kind[0].isupper()]:
-                pairs = zip(v[len(v) % 2 :: 2], v[len(v) % 2 + 1 :: 2], strict=True)
-                points = [self.out(0.5 + side * x, y) for x, y in pairs]
-                if kind.lower() == "oval":
-                    self.oval(0.5 + side * v[0], v[1], v[2], v[3], fill, side * v[4] * 100)
-                elif kind == "area":
-                    self.draw.polygon(points, fill)
-                else:
-                    self.draw.line(points, fill, round(v[0] * self.side))
-                    for point in points:  # round joints and ends
-                        self.draw.circle(point, v[0] * self.side / 2, fill)
-
-    def token(self, seat: int, here: bool = True) -> None:
-        """A seat's disc; of one that left, a pale ring."""
-        fill, rim = (PALETTE[seat], WHITE) if here else (PAPER, FAINT)
-        if here:
-            self.oval(0.5, 0.55, 0.45, 0.45, SHADOW)
-        self.oval(0.5, 0.5, 0.46, 0.46, rim)
-        self.oval(0.5, 0.5, 0.39, 0.39, fill)
-        self.write(0.5, 0.69, str(seat), 0.54, _on(fill) if here else MUTED, 1, "m")
-
-    def cell(self, text: str, tile: str) -> None:
-        """One cell of the board."""
-        self.block(0.03, 0.03, 0.94, 0.94, 0.14, ROCK if text == "#" else tile)
-        if text == "#":
-            self.block(0.03, 0.03, 0.94, 0.82, 0.14, ROCK_TOP)
-            return self.sprite("#")
-        things = sorted(symbol for symbol in text if symbol in THINGS)  # D first: lies behind
-        seats = sorted(int(symbol) for symbol in text if symbol in SEATS)
-        split = 0.95 if not seats else 0.05 if not things else 0.57 if len(seats) <= 4 else 0.5
-        behind, front = _spots(len(things), 0.05, split), _spots(len(seats), split, 0.95)
-        if len(things) == 1 and 1 <= len(seats) <= 4:
-            behind = [(0.42, 0.45, 0.84) if len(seats) == 1 else (0.5, 0.48, 0.9)]
-            front = AROUND[len(seats) - 1]
-        for thing, spot in zip(things, behind, strict=True):
-            self.within(*spot).sprite(thing)
-        for seat, (x, y, side) in zip(seats, front, strict=True):
-            self.within(x, y, min(side, 0.72)).token(seat)
-
-
-def _spots(n: int, top: float, bottom: float) -> list[tuple[float, float, float]]:
-    """n equal squares (centre x, y and side) between two heights of a cell, as large as fit."""
-    high, wide = bottom - top, 0.92
-    columns = max(range(1, n + 1), key=lambda c: min(wide / c, high / math.ceil(n / c)), default=1)
-    rows, spots = math.ceil(n / columns), []
-    for row, column in (divmod(i, columns) for i in range(n)):
-        side = min(wide / columns, high / rows)
-        x = column - (min(columns, n - row * columns) - 1) / 2  # a short last row is centred
-        spots.append((0.5 + x * side, (top + bottom) / 2 + (row - (rows - 1) / 2) * side, side))
-    return spots
-
-
-def _image(frame: Frame, cell: int, flat: bool = False) -> Image.Image:
-    """Board, with the panel to its right or, for a board far wider than high, below.
-
-    `flat` is for animations: areas stay of one colour up to their edges, a quarter fewer bytes.
-    """
-    cells, doing = _read(frame)
-    wide, high, seats = cell * len(cells[0]), cell * len(cells), max(1, len(frame.players))
-    text = min(20, max(12, round(cell * 0.22)))
-    gap, column = 2 * text, 15 * text
-    below = wide > 1.6 * high and wide >= 2 * column
-    rows = math.ceil(seats / (wide // column if below else 1 + (seats > max(4, high / text / 3))))
-    columns, panel = math.ceil(seats / rows), text * (3 + 3 * rows)
-    size = (wide + columns * column + 3 * gap, max(high, panel) + 2 * gap)
-    x, y, top = wide + 2 * gap, gap, (size[1] - high) // 2
-    if below:
-        size, column = (wide + 2 * gap, high + panel + 3 * gap), wide // columns
-        x, y, top = gap, high + 2 * gap, gap
-    canvas = Image.new("RGB", (size[0] * SUPER, size[1] * SUPER), PAPER)
-    pen = _Pen(ImageDraw.Draw(canvas), 0, 0, SUPER)
-    pen.block(gap - 6, top - 6, wide + 12, high + 12, cell * 0.2, PLATE)
-    for r, line in enumerate(cells):
-        for c, what in enumerate(line):
-            spot = (gap + (c + 0.5) * cell, top + (r + 0.5) * cell, cell)
-            pen.within(*spot).cell(what, TILES[(r + c) % 2])
-    _panel(pen.within(x + text / 2, y + text / 2, text), frame, doing, rows, column / text)
-    return canvas.resize(size, Image.Resampling.BOX if flat else Image.Resampling.LANCZOS)
-
-
-def _panel(pen: _Pen, frame: Frame, doing: list[str], rows: int, wide: float) -> None:
-    """Time bar and one entry per seat; lengths in font sizes."""
-    columns = max(1, math.ceil(len(frame.players) / rows))
-    full, pitch = columns * wide, wide + 1.5 / columns
-    used = pen.write(full, 0.8, f"step {frame.step} / {frame.horizon}", 1, MUTED, full, "r")
-    pen.write(0, 0.8, frame.note, 1, INK, full - used - 1)
-    done = min(1.0, frame.step / max(1, frame.horizon))
-    pen.block(0, 1.4, full, 0.4, 0.2, FAINT)
-    if done:
-        pen.block(0, 1.4, max(0.4, full * done), 0.4, 0.2, INK)
-    for seat, player in enumerate(frame.players):
-        column, row = divmod(seat, rows)
-        x, y, here = column * pitch, 3 + row * 3, str(seat) in frame.layout
-        end, ink = x + pitch - 1.5, INK if here else MUTED
-        pen.within(x + 1.1, y + 1.1, 2.2).token(seat, here)
-        used = pen.write(end, y + 1.45, _amount(frame.returns[seat]), 1.25, ink, wide, "r")
-        pen.write(x + 3, y + 0.95, player, 1, ink, end - x - 3.6 - used)
-        pen.write(x + 3, y + 2.1, doing[seat], 0.85, MUTED, end - x - 3.6 - used)
+    return text

@@ -12,7 +12,7 @@ from hopplus.types import Memory, Params, State, Trajectory, View
 
 
 class Play(eqx.Module):
-    """A game in flight. Each game has its own key, so it does not matter which others run beside."""
+    """A game in flight; its key is its own, so other games beside it change nothing."""
 
     state: State
     view: View  # [N, ...] what every seat sees now
@@ -48,7 +48,7 @@ def advance(
 def rollout(
     game: Game, seating: Seating, params: tuple[Params, ...], plays: Play, steps: int
 ) -> tuple[Play, Trajectory]:
-    """Advance games in flight, [B, ...], by `steps`; returns them and the trajectory [T, B, ...]."""
+    """Advance games in flight [B, ...] by `steps`; the games after, and the trajectory [T, B]."""
 
     def body(plays: Play, _: None) -> tuple[Play, Trajectory]:
         return jax.vmap(lambda play: advance(game, seating, params, play))(plays)

@@ -43,11 +43,12 @@ class Progress:
         unit: str,
         stream: TextIO | None = None,
         every: float = 10.0,
+        watched: bool = True,
     ) -> None:
         stream = sys.stderr if stream is None else stream
         self.what, self.total, self.unit, self.done = what, total, unit, 0
         self._stream, self._every = stream, every
-        self._watchdog = Watchdog()
+        self._watchdog = Watchdog() if watched else None
         self._bar: Bar | None = None
         if stream.isatty():
             self._bar = Bar(
@@ -64,7 +65,8 @@ class Progress:
             )
 
     def __enter__(self) -> "Progress":
-        self._watchdog.__enter__()
+        if self._watchdog:
+            self._watchdog.__enter__()
         self._began = self._spoke = time.monotonic()
         if self._bar:
             self._bar.start()
@@ -74,7 +76,8 @@ class Progress:
     def advance(self, units: int, note: str = "") -> None:
         """So many more units are done."""
         self.done += units
-        self._watchdog.beat()
+        if self._watchdog:
+            self._watchdog.beat()
         if self._bar:
             self._bar.update(self._task, advance=units, note=note)
         elif time.monotonic() - self._spoke >= self._every:
@@ -100,4 +103,5 @@ class Progress:
     ) -> None:
         if self._bar:
             self._bar.stop()
-        self._watchdog.__exit__(kind, error, trace)
+        if self._watchdog:
+            self._watchdog.__exit__(kind, error, trace)

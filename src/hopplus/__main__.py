@@ -1,0 +1,7 @@
+"""`python -m hopplus` is the command line."""
+
+import sys
+
+from hopplus.cli import main
+
+sys.exit(main())

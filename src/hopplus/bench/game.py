@@ -1,0 +1,139 @@
+"""How fast is the game? Environment steps per second, beside the plain-Python rules."""
+
+import importlib.util
+import sys
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import equinox as eqx
+import jax
+import numpy as np
+
+from hopplus.config import StagHuntConfig
+from hopplus.games.game import Game
+from hopplus.games.stag_hunt import StagHunt
+from hopplus.learning.rollout import Play, rollout, start
+from hopplus.players.seating import Seating, seat_players
+from hopplus.types import Trajectory
+
+PLAIN_RULES = Path(__file__).resolve().parents[3] / "tests" / "plain_stag_hunt.py"
+PLAIN_GAMES = 32  # few, because plain Python is slow
+
+
+@dataclass(frozen=True)
+class GameSpeed:
+    """Steps per second; one step moves all seats of one game and makes all their views."""
+
+    games: int
+    compile_seconds: float
+    rate: float  # the median over repeats
+    best_rate: float
+    plain_rate: float | None  # the plain-Python rules on the same games; None without a checkout
+    compared_steps: int  # in which both gave the same rewards, endings and views
+
+    @property
+    def ratio(self) -> float | None:
+        return None if self.plain_rate is None else self.rate / self.plain_rate
+
+    def as_json(self) -> dict[str, Any]:
+        return {**asdict(self), "ratio": self.ratio}
+
+
+@eqx.filter_jit
+def _start(game: Game, seating: Seating, key: jax.Array, games: int) -> Play:
+    return jax.vmap(lambda key: start(game, seating, key))(jax.random.split(key, games))
+
+
+@eqx.filter_jit(donate="all-except-first")
+def _go(rules: tuple[Game, Seating], plays: Play, steps: int) -> tuple[Play, jax.Array]:
+    """Play on. The games in flight hold every seat's view, so each step must make them."""
+    game, seating = rules
+    params = tuple(() for _ in seating.groups)
+    plays, trajectory = rollout(game, seating, params, plays, steps)
+    return plays, trajectory.outcome.reward.sum()
+
+
+def measure_game(config: StagHuntConfig, games: int, seconds: float, seed: int = 0) -> GameSpeed:
+    """Random legal players at `games` boards for about `seconds`, new episodes included."""
+    game = StagHunt(config)
+    seating = seat_players(",".join(["random"] * game.seats), game)
+    key = jax.random.key(seed)
+    steps = 64
+    began = time.perf_counter()
+    plays = _start(game, seating, key, games)
+    plays, _ = jax.block_until_ready(_go((game, seating), plays, steps))
+    compile_seconds = time.perf_counter() - began
+    rates: list[float] = []
+    until = time.perf_counter() + seconds
+    while time.perf_counter() < until or len(rates) < 5:
+        began = time.perf_counter()
+        plays, _ = jax.block_until_ready(_go((game, seating), plays, steps))
+        rates.append(games * steps / (time.perf_counter() - began))
+    plain_rate, compared = _measure_plain(game, seating, key)
+    return GameSpeed(
+        games=games,
+        compile_seconds=compile_seconds,
+        rate=float(np.median(rates)),
+        best_rate=max(rates),
+        plain_rate=plain_rate,
+        compared_steps=compared,
+    )
+
+
+@eqx.filter_jit
+def _record(game: Game, seating: Seating, plays: Play, steps: int) -> tuple[Trajectory, Any]:
+    """The steps of a few games with the views before each: what the plain rules must repeat."""
+    params = tuple(() for _ in seating.groups)
+    trajectory = rollout(game, seating, params, plays, steps)[1]
+    seats = jax.numpy.arange(game.seats)
+    look = jax.vmap(game.view, in_axes=(None, 0))
+    planes = jax.vmap(jax.vmap(lambda state: look(state, seats).planes))(trajectory.state)
+    return trajectory, planes
+
+
+def _measure_plain(game: StagHunt, seating: Seating, key: jax.Array) -> tuple[float | None, int]:
+    """Step games by the plain rules, views and legality included; check that both agree."""
+    if not PLAIN_RULES.exists():
+        return None, 0
+    plain = _load(PLAIN_RULES)
+    c = game.config
+    names = set(plain.Rules.__dataclass_fields__) - {"height", "width"}
+    rules = plain.Rules(height=c.rows, width=c.columns, **{n: getattr(c, n) for n in names})
+    plays = _start(game, seating, key, PLAIN_GAMES)
+    trajectory, planes = jax.device_get(_record(game, seating, plays, 64))
+    done, reward = trajectory.outcome.done, trajectory.outcome.reward
+    joints = trajectory.act.action.tolist()
+    spent = 0.0
+    for b in range(PLAIN_GAMES):
+        board = None
+        for t in range(len(joints)):
+            if board is None:  # a new episode
+                state = jax.tree.map(lambda leaf: leaf[t, b], trajectory.state)  # noqa: B023
+                text = game.show(state)
+                board = plain.read(rules, text)
+            began = time.perf_counter()
+            seen = [plain.view(rules, board, seat) for seat in range(c.seats)]
+            board, result = plain.step(rules, board, joints[t][b])
+            spent += time.perf_counter() - began
+            same = np.allclose(result.rewards, reward[t, b], atol=1e-6)
+            same &= result.done == done[t, b]
+            same &= np.array_equal([view.planes for view in seen], planes[t, b])
+            if not same:
+                raise AssertionError(f"the two readings of the rules differ, game {b}, step {t}")
+            if result.done:
+                board = None
+    steps = len(joints) * PLAIN_GAMES
+    return steps / spent, steps
+
+
+def _load(path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module  # dataclasses look their module up there
+    spec.loader.exec_module(module)
+    return module

@@ -1,0 +1,91 @@
+"""`hopplus bench`: how fast is it, and does it always finish?"""
+
+import json
+from dataclasses import asdict, dataclass, field
+from typing import Annotated
+
+import tyro
+
+from hopplus.bench.game import measure_game
+from hopplus.bench.soak import soak
+from hopplus.cli.options import Count, check_positive, check_seed
+from hopplus.config import GameConfig
+from hopplus.runs.progress import Progress
+from hopplus.runtime import device_line
+
+
+@dataclass(frozen=True)
+class BenchGame:
+    """Environment steps per second with random legal players, all views and new episodes."""
+
+    game: GameConfig = field(default_factory=GameConfig)
+    games: Count = 1024
+    """Games side by side."""
+    seconds: float = 5.0
+    """How long to measure, after compilation."""
+    seed: Count = 0
+    """Seed of everything random."""
+    json: bool = False
+    """Print JSON instead of lines."""
+
+    def run(self) -> int:
+        check_positive(games=self.games, seconds=self.seconds)
+        check_seed(self.seed)
+        speed = measure_game(self.game, self.games, self.seconds, self.seed)
+        machine = device_line()
+        if self.json:
+            print(json.dumps({"machine": machine, **speed.as_json()}, indent=2))
+            return 0
+        c = self.game
+        print(f"{c.name}, {c.rows}x{c.columns}, {c.seats} seats, {self.games:,} games, {machine}")
+        print(f"compilation    {speed.compile_seconds:14,.1f} s")
+        print(f"JAX rules      {speed.rate:14,.0f} steps/s (best {speed.best_rate:,.0f})")
+        if speed.plain_rate is None:
+            print("plain rules    not measured: they are among the tests of a source checkout")
+        else:
+            print(f"plain rules    {speed.plain_rate:14,.0f} steps/s")
+            print(f"ratio          {speed.ratio:14,.0f}")
+            print(f"both agree on views, rewards and ends of {speed.compared_steps:,} steps")
+        return 0
+
+
+@dataclass(frozen=True)
+class BenchSoak:
+    """Run a long compiled learning loop many times and count how often it came to its end."""
+
+    runs: Count = 20
+    """How many times."""
+    updates: Count = 200
+    """Length of the loop."""
+    unsafe: bool = False
+    """Use XLA's own settings instead of those of hopplus, to see whether this machine hangs."""
+    json: bool = False
+    """Print JSON instead of a line."""
+
+    def run(self) -> int:
+        check_positive(runs=self.runs, updates=self.updates)
+        with Progress("soaking", self.runs, "runs", watched=False) as progress:
+            result = soak(
+                self.runs, self.updates, self.unsafe, lambda note: progress.advance(1, note)
+            )
+        if self.json:
+            print(json.dumps({"machine": device_line(), **asdict(result)}, indent=2))
+        else:
+            print(
+                f"{self.runs} runs: {result.finished} finished ({result.seconds:.0f} s each),"
+                f" {result.hung} hung, {result.failed} failed; {device_line()}"
+            )
+        return 0 if result.finished == self.runs else 1
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Measure speed and endurance on this machine."""
+
+    what: (
+        Annotated[BenchGame, tyro.conf.subcommand("game")]
+        | Annotated[BenchSoak, tyro.conf.subcommand("soak")]
+    )
+
+    def run(self) -> int:
+        return self.what.run()

@@ -1,0 +1,39 @@
+"""`hopplus list`: what there is."""
+
+import json
+from dataclasses import dataclass, field
+from typing import Annotated, Literal
+
+import tyro
+from rich.console import Console
+from rich.table import Table
+
+from hopplus.config import GameConfig
+from hopplus.games import GAMES, make_game
+from hopplus.players.scripted import player_names
+
+
+@dataclass(frozen=True)
+class List:
+    """List the games, or the players that can take a seat."""
+
+    what: Annotated[Literal["games", "players"], tyro.conf.Positional]
+    """What to list."""
+    game: GameConfig = field(default_factory=GameConfig)
+    json: bool = False
+    """Print JSON instead of a table."""
+
+    def run(self) -> int:
+        match self.what:
+            case "games":
+                rows = dict(GAMES)
+            case "players":
+                rows = player_names(make_game(self.game))
+        if self.json:
+            print(json.dumps(rows, indent=2))
+            return 0
+        table = Table(show_header=False, box=None)
+        for name, text in rows.items():
+            table.add_row(name, text)
+        Console().print(table)
+        return 0

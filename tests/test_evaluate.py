@@ -1,0 +1,92 @@
+"""Evaluation: whole episodes, right sums, and intervals that mean what they say."""
+
+import jax
+import numpy as np
+import pytest
+from scipy import stats
+
+from hopplus.config import StagHuntConfig
+from hopplus.evaluation.evaluate import evaluate, summarise
+from hopplus.evaluation.film import film
+from hopplus.evaluation.statistics import estimate, student_quantile
+from hopplus.games.stag_hunt import StagHunt
+from hopplus.learning.rollout import begin, start
+from hopplus.players.seating import seat_players
+
+GAME = StagHunt(StagHuntConfig())
+SEATING = seat_players("stag,stag,hare,random", GAME)
+PARAMS = SEATING.init(jax.random.key(0))
+KEY = jax.random.key(11)
+GAMES = 16  # one number side by side for all tests, compiled once
+
+
+def test_the_number_side_by_side_does_not_matter() -> None:
+    one = evaluate(GAME, SEATING, PARAMS, KEY, 50, games=64)
+    two = evaluate(GAME, SEATING, PARAMS, KEY, 50, games=GAMES)
+    assert one.returns.shape == (50, 4)
+    jax.tree.map(np.testing.assert_array_equal, one, two)
+
+
+def test_sums_agree_with_each_other() -> None:
+    episodes = evaluate(GAME, SEATING, PARAMS, KEY, 512, GAMES)
+    stags, hares = episodes.taken.T
+    np.testing.assert_allclose(episodes.returns.sum(axis=1), 10 * stags + hares, rtol=1e-6)
+    assert ((episodes.length >= 1) & (episodes.length <= 35)).all()
+    assert (episodes.took.sum(axis=2) <= 1).all()  # nobody hunts after leaving
+    assert not episodes.illegal.any()
+    assert episodes.returns.sum(axis=1).max() <= GAME.best_joint_return
+
+
+def test_film_is_the_same_episode() -> None:
+    """Number 3 of an evaluation, looked at one by one."""
+    episodes = evaluate(GAME, SEATING, PARAMS, KEY, 32, GAMES)
+    play = start(GAME, SEATING, jax.random.fold_in(KEY, 3))
+    frames = film(GAME, SEATING, PARAMS, play)
+    assert len(frames) == episodes.length[3] + 1
+    np.testing.assert_allclose(frames[-1].returns, episodes.returns[3], rtol=1e-6)
+    assert [frame.step for frame in frames] == list(range(len(frames)))
+
+
+def test_film_by_hand() -> None:
+    game = StagHunt(StagHuntConfig(size=3, seats=2, stags=1, hares=1, horizon=5))
+    seating = seat_players("stag,hare", game)
+    text = "0 S .\n. . .\n. h 1"
+    frames = film(game, seating, ((), ()), begin(game, seating, game.parse(text), KEY))
+    assert frames[0].layout == text
+    assert frames[0].doing == ("", "")
+    assert frames[1].layout == ".  0S .\n.  .  .\n.  1h ."
+    assert frames[1].doing == ("right", "left")
+    assert frames[2].layout == ".  0S .\n.  .  .\n.  .  ."
+    assert frames[2].doing == ("hunt stag", "hunt hare")
+    assert frames[2].returns == (0.0, 1.0)
+    assert frames[3].doing == ("hunt stag", "")
+    assert len(frames) == 6  # the lone hunter waits until the horizon
+
+
+def test_two_certain_hare_hunters() -> None:
+    """Two hare players on 3x3 with two hares: worked by hand, each gets half or a whole hare."""
+    game = StagHunt(StagHuntConfig(size=3, seats=2, stags=1, hares=2))
+    seating = seat_players("hare,hare", game)
+    episodes = evaluate(game, seating, ((),), KEY, 256)
+    assert set(np.unique(episodes.returns).tolist()) <= {0.5, 1.0}
+    summary = summarise(game, seating, episodes)
+    assert summary.best_joint_return == 10.0
+    assert summary.as_json()["taken"]["stag"] == 0.0
+    assert summary.as_json()["seats"][1]["player"] == "hare"
+
+
+@pytest.mark.parametrize("freedom", [1, 2, 3, 4, 7, 30, 10_000])
+@pytest.mark.parametrize("probability", [0.9, 0.975, 0.995])
+def test_student_quantile(freedom: int, probability: float) -> None:
+    exact = stats.t.ppf(probability, freedom)
+    tolerance = 0.02 if probability > 0.99 else 0.003
+    assert student_quantile(probability, freedom) == pytest.approx(exact, rel=tolerance)
+
+
+def test_interval_agrees_with_scipy() -> None:
+    samples = np.random.default_rng(0).normal(2, 3, 12)
+    found = estimate(samples)
+    low, high = stats.t.interval(0.95, 11, samples.mean(), stats.sem(samples))
+    assert found.mean - found.half_width == pytest.approx(low, rel=1e-4)
+    assert found.mean + found.half_width == pytest.approx(high, rel=1e-4)
+    assert estimate(samples[:1]).as_json()["low"] is None

@@ -1,0 +1,52 @@
+"""Imports go one way, and what a trainer needs drags no drawing in."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).resolve().parents[1] / "src" / "hopplus"
+# Each may import those after it, and those beside.
+LAYERS = ["cli", "bench", "report", "diagnosis", "evaluation", "learning", "players", "planning"]
+LAYERS += ["models", "games"]
+BESIDE = {"config", "types", "runs", "runtime"}
+FILES = sorted(SOURCE.rglob("*.py"))
+
+
+def imported(path: Path) -> set[str]:
+    """The parts of hopplus that a file imports."""
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            assert node.level == 0, f"{path} has a relative import"
+            names |= {f"{node.module}.{alias.name}" for alias in node.names}
+        elif isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+    return {name.split(".")[1] for name in names if name.startswith("hopplus.")}
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_imports_go_one_way(path: Path) -> None:
+    part = path.relative_to(SOURCE).parts[0].removesuffix(".py")
+    if part in ("__init__", "__main__"):
+        return
+    if part in BESIDE:
+        allowed = BESIDE
+    else:
+        assert part in LAYERS, f"{part} has no place in the order of layers"
+        allowed = BESIDE | set(LAYERS[LAYERS.index(part) :])
+    assert imported(path) <= allowed
+
+
+def test_playing_and_learning_need_no_pictures() -> None:
+    """A training machine may lack the packages that draw and adapt."""
+    heavy = ["matplotlib", "PIL", "pettingzoo", "gymnasium", "jinja2"]
+    program = (
+        "import sys\n"
+        f"for name in {heavy}: sys.modules[name] = None\n"
+        "import hopplus.learning.rollout, hopplus.evaluation.evaluate, hopplus.bench.game\n"
+        "import hopplus.cli\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
