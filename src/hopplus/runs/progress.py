@@ -21,13 +21,18 @@ from rich.text import Text
 from hopplus.runs.watchdog import Watchdog
 
 
+def rate_text(rate: float) -> str:
+    """A rate for people: `12,345`, `3.2`, `0.08`."""
+    return f"{rate:,.0f}" if rate >= 10 else f"{rate:.2g}"
+
+
 class _Rate(ProgressColumn):
     def __init__(self, unit: str) -> None:
         super().__init__()
         self.unit = unit
 
     def render(self, task: Task) -> Text:
-        return Text(f"{task.speed or 0:,.0f} {self.unit}/s", style="cyan")
+        return Text(f"{rate_text(task.speed or 0)} {self.unit}/s", style="cyan")
 
 
 class Progress:
@@ -89,7 +94,7 @@ class Progress:
         rate = self.done / spent
         left = (self.total - self.done) / rate
         print(
-            f"{self.what}: {self.done:,} of {self.total:,} {self.unit}, {rate:,.0f} a second,"
+            f"{self.what}: {self.done:,} of {self.total:,} {self.unit}, {rate_text(rate)} a second,"
             f" {left:,.0f} s left{', ' * bool(note)}{note}",
             file=self._stream,
             flush=True,

@@ -1,0 +1,39 @@
+# Every target sets itself up: a virtual environment in .venv and the package in it.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: help demo test lint types unit clean
+
+help:
+	@echo "make demo   plays scripted players, prints the table, writes demo/stag-hunt.gif"
+	@echo "make test   lint, types and tests (make lint, make types, make unit for one of them)"
+	@echo "make clean  removes the virtual environment and caches"
+	@echo "PYTHON=python3.12 chooses the interpreter; 3.11 or newer is needed"
+
+.venv/installed: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "hopplus needs Python 3.11 or newer; try make PYTHON=python3.12"; exit 2; }
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+demo: .venv/installed
+	$(BIN)/hopplus evaluate --players stag,stag,hare,random --episodes 10000
+	$(BIN)/hopplus replay --players stag,stag,hare,random --game.size 8 --game.obstacles 5 \
+	  --out demo/stag-hunt.gif
+
+test: lint types unit
+
+lint: .venv/installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: .venv/installed
+	$(BIN)/mypy
+
+unit: .venv/installed
+	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4
+
+clean:
+	rm -rf .venv demo .mypy_cache .ruff_cache .pytest_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
