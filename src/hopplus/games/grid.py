@@ -26,6 +26,10 @@ class Bank(eqx.Module):
     cells: jax.Array  # [M, H*W] int32, the free cells first, in order
     free: jax.Array  # [M] int32, how many cells are free
 
+    @property
+    def boards(self) -> int:
+        return self.free.shape[0]
+
 
 def moved(cell: jax.Array, action: jax.Array, walls: jax.Array, columns: int) -> jax.Array:
     """[] int32 where a move leads: the cell itself when off the board, into a wall, or no move."""

@@ -88,13 +88,12 @@ class StagHunt(eqx.Module):
 
     def init(self, key: jax.Array) -> StagHuntState:  # [1]
         c = self.config
-        key_board, key_place = jax.random.split(key)
-        boards = self.bank.free.shape[0]
-        board = jax.random.randint(key_board, (), 0, boards) if boards > 1 else 0
+        board: jax.Array | int = 0
+        if self.bank.boards > 1:
+            key, key_board = jax.random.split(key)
+            board = jax.random.randint(key_board, (), 0, self.bank.boards)
         pieces = c.seats + c.stags + c.hares
-        cells = grid.distinct_places(
-            key_place, self.bank.cells[board], self.bank.free[board], pieces
-        )
+        cells = grid.distinct_places(key, self.bank.cells[board], self.bank.free[board], pieces)
         return self._start(
             self.bank.walls[board],
             cells[: c.seats],

@@ -36,8 +36,9 @@ def advance(
     game: Game, seating: Seating, params: tuple[Params, ...], play: Play
 ) -> tuple[Play, Trajectory]:
     """One step of one game; when the episode ends, the next one is set up at once."""
-    key, key_act, key_game = jax.random.split(play.key, 3)
-    memory, act = seating.act(params, play.memory, play.view, jax.random.split(key_act, game.seats))
+    # All keys of a step in one go: every separate draw costs a small board dearly.
+    key, key_game, *keys_act = jax.random.split(play.key, 2 + game.seats)
+    memory, act = seating.act(params, play.memory, play.view, jnp.stack(keys_act))
     after, outcome = game.step(play.state, act.action)
     fresh = (game.init(key_game), seating.start())
     state, memory = _where(outcome.done, fresh, (after, memory))

@@ -24,6 +24,10 @@ class Script(Protocol):
 
     @property
     def name(self) -> str: ...
+    @property
+    def uses_chance(self) -> bool:
+        """Whether `decide` draws anything itself."""
+        ...
 
     def start(self) -> Memory: ...
 
@@ -51,9 +55,11 @@ class Scripted:
         return self.script.start()
 
     def act(self, params: Params, memory: Memory, view: View, key: jax.Array) -> tuple[Memory, Act]:
-        key_decide, key_draw = jax.random.split(key)
+        key_decide = key
+        if self.script.uses_chance:
+            key, key_decide = jax.random.split(key)
         memory, probabilities, goal = self.script.decide(memory, view, key_decide)
-        action = draw(key_draw, probabilities)
+        action = draw(key, probabilities)
         logits = jnp.log(probabilities)
         act = Act(
             action=action,
@@ -88,6 +94,7 @@ class Random:
 
     kinds: int
     name: str = "random"
+    uses_chance: bool = False
 
     def start(self) -> Memory:
         return ()
@@ -110,6 +117,7 @@ class Seek:
     kind: int
     kinds: int
     obstacles: int  # the plane that shows them
+    uses_chance: bool = False
 
     def start(self) -> Memory:
         return ()
@@ -174,6 +182,7 @@ class Switch:
 
     scripts: tuple[Seek, ...]
     name: str = "switch"
+    uses_chance: bool = True
 
     def start(self) -> Memory:
         return jnp.int32(-1)  # not drawn yet
@@ -198,6 +207,10 @@ class Noisy:
     @property
     def name(self) -> str:
         return f"noisy-{self.script.name}:{self.rate:g}"
+
+    @property
+    def uses_chance(self) -> bool:
+        return self.script.uses_chance
 
     def start(self) -> Memory:
         return self.script.start()
