@@ -13,12 +13,17 @@ import tyro
 from hopplus.cli.bench import Bench
 from hopplus.cli.evaluate import Evaluate
 from hopplus.cli.listing import List
+from hopplus.cli.options import registry
 from hopplus.cli.replay import Replay
+from hopplus.cli.train import Resume, Train
 from hopplus.config import ConfigError
+from hopplus.learning.train import RunError
 from hopplus.runs.watchdog import say
 
 Command = (
-    Annotated[Evaluate, tyro.conf.subcommand("evaluate")]
+    Annotated[Train, tyro.conf.subcommand("train")]
+    | Annotated[Resume, tyro.conf.subcommand("resume")]
+    | Annotated[Evaluate, tyro.conf.subcommand("evaluate")]
     | Annotated[Replay, tyro.conf.subcommand("replay")]
     | Annotated[List, tyro.conf.subcommand("list")]
     | Annotated[Bench, tyro.conf.subcommand("bench")]
@@ -32,6 +37,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ConfigError as error:
         say(str(error))
         return 2
+    except RunError as error:
+        say(str(error))
+        return 1
     except KeyboardInterrupt:
         say("stopped")
         return 130
@@ -44,13 +52,17 @@ def parse(arguments: Sequence[str] | None) -> Command:
     """Read the command line, or raise `ConfigError` with one sentence."""
     complaint = io.StringIO()
     try:
-        with contextlib.redirect_stderr(complaint):
+        with registry, contextlib.redirect_stderr(complaint):
             return tyro.cli(
                 Command,
                 prog="hopplus",
                 description="Opponent-modelling players for mixed-motive Markov games.",
                 args=arguments,
-                config=(tyro.conf.OmitSubcommandPrefixes, tyro.conf.FlagCreatePairsOff),
+                config=(
+                    tyro.conf.OmitSubcommandPrefixes,
+                    tyro.conf.FlagCreatePairsOff,
+                    tyro.conf.CascadeSubcommandArgs,
+                ),
             )
     except SystemExit as end:
         if end.code in (0, None):

@@ -8,7 +8,7 @@ import tyro
 
 from hopplus.bench.game import measure_game
 from hopplus.bench.soak import soak
-from hopplus.cli.options import Count, check_positive, check_seed
+from hopplus.cli.options import check_positive, check_seed
 from hopplus.config import GameConfig
 from hopplus.runs.progress import Progress
 from hopplus.runtime import device_line
@@ -19,11 +19,11 @@ class BenchGame:
     """Environment steps per second with random legal players, all views and new episodes."""
 
     game: GameConfig = field(default_factory=GameConfig)
-    games: Count = 1024
+    games: int = 1024
     """Games side by side."""
     seconds: float = 5.0
     """How long to measure, after compilation."""
-    seed: Count = 0
+    seed: int = 0
     """Seed of everything random."""
     json: bool = False
     """Print JSON instead of lines."""
@@ -53,9 +53,9 @@ class BenchGame:
 class BenchSoak:
     """Run a long compiled learning loop many times and count how often it came to its end."""
 
-    runs: Count = 20
+    runs: int = 20
     """How many times."""
-    updates: Count = 200
+    updates: int = 200
     """Length of the loop."""
     unsafe: bool = False
     """Use XLA's own settings instead of those of hopplus, to see whether this machine hangs."""

@@ -7,7 +7,7 @@ import jax
 from rich.console import Console
 from rich.table import Table
 
-from hopplus.cli.options import Count, check_positive, check_seed
+from hopplus.cli.options import check_positive, check_seed
 from hopplus.config import GameConfig
 from hopplus.evaluation.evaluate import Evaluation, evaluate, summarise
 from hopplus.games import make_game
@@ -22,11 +22,11 @@ class Evaluate:
     players: str
     """Who sits where, one name per seat: stag,stag,hare,random (see `hopplus list players`)."""
     game: GameConfig = field(default_factory=GameConfig)
-    episodes: Count = 10_000
+    episodes: int = 10_000
     """Episodes to play."""
-    games: Count = 1024
+    games: int = 1024
     """Games side by side; changes the speed, never the result."""
-    seed: Count = 0
+    seed: int = 0
     """Seed of everything random."""
     json: bool = False
     """Print JSON instead of a table."""

@@ -1,33 +1,36 @@
-"""Kinds of options that commands share."""
-
-from typing import Annotated
+"""What all commands share: how numbers may be written, and simple checks."""
 
 import tyro
+from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec, PrimitiveTypeInfo
 
 from hopplus.config import check
 
-
-def _whole(words: list[str]) -> int:
-    try:
-        number = float(words[0].replace("_", ""))
-    except ValueError:
-        raise ValueError(f"{words[0]!r} is not a whole number") from None
-    if number != number or number != round(number) or abs(number) > 2**53:
-        raise ValueError(f"{words[0]!r} is not a whole number")
-    return int(number)
+registry = ConstructorRegistry()
 
 
-Count = Annotated[
-    int,
-    tyro.constructors.PrimitiveConstructorSpec(
+@registry.primitive_rule
+def whole_numbers(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[int] | None:
+    """Whole numbers may be written as 10000, 10_000 or 1e4."""
+    if info.type is not int:
+        return None
+    return tyro.constructors.PrimitiveConstructorSpec(
         nargs=1,
         metavar="INT",
-        instance_from_str=_whole,
-        is_instance=lambda value: isinstance(value, int),
+        instance_from_str=lambda words: whole(words[0]),
+        is_instance=lambda value: isinstance(value, int) and not isinstance(value, bool),
         str_from_instance=lambda value: [str(value)],
-    ),
-]
-"""A whole number that may be written as 10000, 10_000 or 1e4."""
+    )
+
+
+def whole(text: str) -> int:
+    """A whole number, or `ValueError`."""
+    try:
+        number = float(text.replace("_", ""))
+    except ValueError:
+        raise ValueError(f"{text!r} is not a whole number") from None
+    if number != number or abs(number) > 2**53 or number != round(number):
+        raise ValueError(f"{text!r} is not a whole number")
+    return int(number)
 
 
 def check_positive(**counts: float) -> None:

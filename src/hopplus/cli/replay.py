@@ -6,7 +6,7 @@ from pathlib import Path
 
 import jax
 
-from hopplus.cli.options import Count, check_seed
+from hopplus.cli.options import check_seed
 from hopplus.config import ConfigError, GameConfig, check
 from hopplus.evaluation.film import film
 from hopplus.games import make_game
@@ -26,9 +26,9 @@ class Replay:
     """A .gif file for the whole episode or a .png file for its last board; else the terminal."""
     layout: Path | None = None
     """A text file with the board to start from, instead of a random one."""
-    episode: Count = 0
+    episode: int = 0
     """Number of the episode; the same as that of `hopplus evaluate` with the same seed."""
-    seed: Count = 0
+    seed: int = 0
     """Seed of everything random."""
 
     def run(self) -> int:

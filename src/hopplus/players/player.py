@@ -19,6 +19,11 @@ class Player(Protocol):
         """What the player is called on the command line and in tables."""
         ...
 
+    @property
+    def shares_params(self) -> bool:
+        """Whether all its seats act by one set of parameters, or each by its own."""
+        ...
+
     def init(self, key: jax.Array) -> Params:
         """Fresh parameters; empty for players that do not learn."""
         ...

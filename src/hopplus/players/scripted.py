@@ -15,6 +15,7 @@ import jax.numpy as jnp
 from hopplus.config import ConfigError
 from hopplus.games.game import Game, Target
 from hopplus.games.grid import STAY
+from hopplus.players.choice import act_from, draw
 from hopplus.players.player import Player
 from hopplus.types import Act, Memory, Params, View
 
@@ -43,6 +44,7 @@ class Scripted:
     """A script as a `Player`."""
 
     script: Script
+    shares_params: bool = False
 
     @property
     def name(self) -> str:
@@ -60,27 +62,7 @@ class Scripted:
             key, key_decide = jax.random.split(key)
         memory, probabilities, goal = self.script.decide(memory, view, key_decide)
         action = draw(key, probabilities)
-        logits = jnp.log(probabilities)
-        act = Act(
-            action=action,
-            logits=logits,
-            log_prob=logits[action],
-            value=jnp.float32(0),
-            goal=goal,
-        )
-        return memory, act
-
-
-def draw(key: jax.Array, probabilities: jax.Array) -> jax.Array:
-    """[] int32 drawn from [A] probabilities; an action of probability zero is never drawn.
-
-    One uniform number against the running sums: seven times fewer random numbers than Gumbel
-    noise for seven actions, and random numbers are what a small board's step costs.
-    """
-    sums = jnp.cumsum(probabilities)
-    # The largest uniform number is below 1, so the threshold stays below the last sum.
-    threshold = jax.random.uniform(key) * sums[-1]
-    return jnp.argmax(sums > threshold).astype(jnp.int32)
+        return memory, act_from(jnp.log(probabilities), action, 0.0, goal)
 
 
 def uniform(legal: jax.Array) -> jax.Array:

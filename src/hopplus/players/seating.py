@@ -37,9 +37,15 @@ class Seating:
         return tuple(player.name for player in self.players)
 
     def init(self, key: jax.Array) -> tuple[Params, ...]:
-        """For each distinct player, its parameters with a leading axis for its seats."""
+        """For each distinct player, its sets of parameters: one per seat, or one that they share.
+
+        The sets are a leading axis, of size 1 when shared.
+        """
         keys = jax.random.split(key, len(self.players))
-        return tuple(jax.vmap(player.init)(keys[seats]) for player, seats in self.groups)
+        return tuple(
+            jax.vmap(player.init)(keys[seats[:1] if player.shares_params else seats])
+            for player, seats in self.groups
+        )
 
     def start(self) -> tuple[Memory, ...]:
         """For each distinct player, its memory with a leading axis for its seats."""
@@ -59,7 +65,9 @@ class Seating:
         memories, acts = [], []
         for (player, seats), own, kept in zip(self.groups, params, memory, strict=True):
             seen = jax.tree.map(lambda leaf: leaf[seats], views)  # noqa: B023
-            kept, act = jax.vmap(player.act)(own, kept, seen, keys[seats])
+            act_all = jax.vmap(player.act, in_axes=(None if player.shares_params else 0, 0, 0, 0))
+            own = jax.tree.map(lambda leaf: leaf[0], own) if player.shares_params else own
+            kept, act = act_all(own, kept, seen, keys[seats])
             memories.append(kept)
             acts.append(act)
         order = np.argsort(np.concatenate([seats for _, seats in self.groups]))

@@ -1,0 +1,90 @@
+"""`hopplus train` and `hopplus resume`: runs."""
+
+import json
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+from rich.console import Console
+from rich.table import Table
+
+from hopplus.config import TrainConfig
+from hopplus.learning.train import Moment, new_run, train
+from hopplus.presets import PRESETS
+from hopplus.runs.folder import RunFolder, open_run
+from hopplus.runs.progress import Progress
+from hopplus.runs.watchdog import say
+
+Preset = tyro.extras.subcommand_type_from_defaults(dict(PRESETS))
+
+
+@dataclass(frozen=True)
+class Train:
+    """Train players and keep everything about it in a run folder."""
+
+    config: Annotated[Preset, tyro.conf.arg(name="")]  # type: ignore[valid-type]
+    name: str | None = None
+    """Name of the run; the preset and the time when not given."""
+    runs: Path = Path("runs")
+    """The folder that holds the runs."""
+    json: bool = False
+    """Print JSON instead of a table."""
+
+    def run(self) -> int:
+        config: TrainConfig = self.config
+        stamp = time.strftime("%Y%m%d-%H%M%S")
+        run = new_run(self.runs / (self.name or f"run-{stamp}"), config)
+        return carry_on(run, self.json)
+
+
+@dataclass(frozen=True)
+class Resume:
+    """Go on with a run that was stopped, as if it had not been."""
+
+    run_folder: Annotated[Path, tyro.conf.Positional]
+    """The run's folder."""
+    json: bool = False
+    """Print JSON instead of a table."""
+
+    def run(self) -> int:
+        return carry_on(open_run(self.run_folder), self.json)
+
+
+def carry_on(run: RunFolder, as_json: bool) -> int:
+    """Train to the end, with progress; Ctrl-C leaves a run that can be resumed."""
+    config = run.config()
+    with Progress("training", config.updates * config.ppo.steps, "steps") as progress:
+
+        def show(moment: Moment) -> None:
+            note = ""
+            if moment.returns is not None:
+                seats = " ".join(f"{value:.2f}" for value in moment.returns)
+                note = f"return {moment.returns.mean():.2f} (seats {seats})"
+            progress.advance(moment.steps - progress.done, note)
+
+        try:
+            result = train(run, show)
+        except KeyboardInterrupt:
+            say(f"stopped; go on with: hopplus resume {run.path}")
+            return 130
+    if as_json:
+        print(json.dumps({"run": str(run.path), **result}, indent=2))
+        return 0
+    table = Table(title=f"{run.path}, {result['steps']:,} steps", title_justify="left")
+    table.add_column("seed", justify="right")
+    for seat in range(config.game.seats):
+        table.add_column(f"seat {seat}", justify="right")
+    table.add_column("mean", justify="right")
+    for seed, seats in zip(result["seeds"], result["returns"], strict=True):
+        mean = sum(seats) / len(seats)
+        table.add_row(str(seed), *(f"{value:.3f}" for value in seats), f"{mean:.3f}")
+    Console().print(table)
+    print(
+        f"returns over the last tenth; mean {result['mean_return']:.3f}, value loss"
+        f" {result['value_loss']:.3f}; {result['seconds']:.0f} s, of which"
+        f" {result['first_update_seconds']:.0f} s until the first update (compilation),"
+        f" then {result['steps_per_second']:,.0f} steps/s"
+    )
+    return 0

@@ -1,0 +1,70 @@
+"""Players of finished runs, and players in files of their own."""
+
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import jax
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save as save_tensors
+
+from hopplus.config import ConfigError, NetConfig, from_json, to_json
+from hopplus.models.nets import ActorCritic
+from hopplus.players.actor import Actor
+from hopplus.runs.checkpoint import filled, named_arrays, write_durably
+from hopplus.runs.folder import clear_errors
+
+FORMAT = "hopplus-player-1"
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A learned player: who it is and what it has learned. It can sit in any seat."""
+
+    actor: Actor
+    params: ActorCritic  # one set
+
+
+def write_player(path: Path, trained: Trained) -> None:
+    """Write one player as a safetensors file that says how to read it."""
+    actor = trained.actor
+    about = {
+        "format": FORMAT,
+        "name": actor.name,
+        "shape": json.dumps(actor.shape),
+        "actions": json.dumps(actor.actions),
+        "goal_size": json.dumps(actor.goal_size),
+        "net": json.dumps(to_json(actor.net)),
+    }
+    with clear_errors(f"write {path}"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_durably(path, save_tensors(named_arrays(trained.params), about))
+
+
+def read_player(path: Path) -> Trained:
+    """Read what `write_player` wrote; runs no code from the file."""
+    try:
+        with safe_open(path, "numpy") as file:
+            about: dict[str, Any] = file.metadata() or {}
+            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except (OSError, SafetensorError) as error:
+        raise ConfigError(f"cannot read the player {path}: {error}") from error
+    if about.get("format") != FORMAT:
+        raise ConfigError(f"{path} is not a player of hopplus")
+    height, width, planes = json.loads(about["shape"])
+    actor = Actor(
+        about["name"],
+        (height, width, planes),
+        json.loads(about["actions"]),
+        json.loads(about["goal_size"]),
+        from_json(NetConfig, json.loads(about["net"])),
+    )
+    like = jax.eval_shape(actor.init, jax.random.key(0))
+    return Trained(actor, filled(like, arrays, str(path)))
+
+
+def named(trained: Trained, name: str, *, greedy: bool = False) -> Trained:
+    """The same player under another name, drawing from its policy or taking its best action."""
+    actor = replace(trained.actor, name=name, greedy=greedy, shares_params=False)
+    return Trained(actor, trained.params)

@@ -1,0 +1,140 @@
+"""Checkpoints: every array of a pytree in one safetensors file, beside a manifest with its hash.
+
+A checkpoint is written under another name, flushed to the disk and renamed, so that it is there
+whole or not at all. Reading one runs no code from it.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load as load_tensors
+from safetensors.numpy import save as save_tensors
+
+from hopplus.config import ConfigError
+
+ARRAYS, MANIFEST, WRITING = "state.safetensors", "manifest.json", ".writing"
+
+
+class DamagedError(ConfigError):
+    """A checkpoint that cannot be trusted."""
+
+
+def named_arrays(tree: Any) -> dict[str, np.ndarray]:
+    """Every array of a pytree by its path; keys of randomness as their numbers."""
+    leaves, _ = jax.tree_util.tree_flatten_with_path(tree)
+    return {
+        jax.tree_util.keystr(path): np.ascontiguousarray(jax.device_get(_plain(leaf)))
+        for path, leaf in leaves
+    }
+
+
+def _is_key(leaf: Any) -> bool:
+    return bool(jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key))
+
+
+def _plain(leaf: Any) -> Any:
+    return jax.random.key_data(leaf) if _is_key(leaf) else leaf
+
+
+def filled(like: Any, arrays: dict[str, np.ndarray], source: str) -> Any:
+    """A pytree shaped as `like` with the arrays in the places of their names."""
+    leaves, structure = jax.tree_util.tree_flatten_with_path(like)
+    names = [jax.tree_util.keystr(path) for path, _ in leaves]
+    if set(names) != set(arrays):
+        odd = sorted(set(names) ^ set(arrays))[0]
+        raise DamagedError(f"{source} does not fit its configuration: {odd} is missing or too much")
+    fresh = []
+    for name, (_, leaf) in zip(names, leaves, strict=True):
+        array, plain = arrays[name], jax.eval_shape(_plain, leaf)
+        if (array.shape, array.dtype) != (plain.shape, plain.dtype):
+            raise DamagedError(f"{source} does not fit its configuration: {name} is {array.shape}")
+        restored = jnp.asarray(array)
+        fresh.append(jax.random.wrap_key_data(restored) if _is_key(leaf) else restored)
+    return jax.tree_util.tree_unflatten(structure, fresh)
+
+
+def write_checkpoint(folder: Path, step: int, tree: Any, facts: dict[str, Any]) -> Path:
+    """Write `folder/<step>`, with `facts` in its manifest."""
+    content = save_tensors(named_arrays(tree))
+    manifest = {**facts, "step": step, "sha256": hashlib.sha256(content).hexdigest()}
+    writing, final = folder / f"{WRITING}-{step}", folder / str(step)
+    shutil.rmtree(writing, ignore_errors=True)
+    writing.mkdir(parents=True)
+    write_durably(writing / ARRAYS, content)
+    write_durably(writing / MANIFEST, json.dumps(manifest, indent=2).encode())
+    if final.exists():  # a damaged one, or the same one again
+        shutil.rmtree(final)
+    os.rename(writing, final)
+    _flush(folder)
+    return final
+
+
+def write_durably(path: Path, content: bytes) -> None:
+    """Write a file and wait until the disk has it."""
+    with path.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _flush(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def steps_of(folder: Path) -> list[int]:
+    """The checkpoints there are, oldest first."""
+    if not folder.is_dir():
+        return []
+    return sorted(int(path.name) for path in folder.iterdir() if path.name.isdigit())
+
+
+def read_manifest(path: Path) -> dict[str, Any]:
+    try:
+        manifest: dict[str, Any] = json.loads((path / MANIFEST).read_bytes())
+        return manifest
+    except (OSError, ValueError) as error:
+        raise DamagedError(f"checkpoint {path} is damaged: its manifest cannot be read") from error
+
+
+def read_checkpoint(path: Path) -> dict[str, np.ndarray]:
+    """The arrays of one checkpoint, or `DamagedError`."""
+    manifest = read_manifest(path)
+    try:
+        content = (path / ARRAYS).read_bytes()
+    except OSError as error:
+        raise DamagedError(f"checkpoint {path} is damaged: {ARRAYS} cannot be read") from error
+    if hashlib.sha256(content).hexdigest() != manifest.get("sha256"):
+        raise DamagedError(f"checkpoint {path} is damaged: {ARRAYS} is not what was written")
+    try:
+        return load_tensors(content)
+    except SafetensorError as error:
+        raise DamagedError(f"checkpoint {path} is damaged: {error}") from error
+
+
+def prune(folder: Path, keep: int) -> None:
+    """Keep the last `keep` checkpoints and the best one; drop what was never finished."""
+    for path in folder.glob(f"{WRITING}-*"):
+        shutil.rmtree(path, ignore_errors=True)
+    steps = steps_of(folder)
+    scores: dict[int, float] = {}
+    for step in steps:
+        try:
+            scores[step] = float(read_manifest(folder / str(step)).get("score") or -np.inf)
+        except DamagedError:
+            continue
+    best = max(scores, key=lambda step: scores[step], default=None)
+    for step in steps[:-keep]:
+        if step != best:
+            shutil.rmtree(folder / str(step))
