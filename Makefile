@@ -35,5 +35,5 @@ unit: .venv/installed
 	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4
 
 clean:
-	rm -rf .venv demo .mypy_cache .ruff_cache .pytest_cache
+	rm -rf .venv demo .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

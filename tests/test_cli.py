@@ -29,7 +29,7 @@ def test_evaluate_prints_json_and_nothing_else(capsys: pytest.CaptureFixture[str
     result = json.loads(capsys.readouterr().out)
     assert result["episodes"] == 64
     assert [seat["player"] for seat in result["seats"]] == FOUR.split(",")
-    seat = result["seats"][0]["return"]
+    seat = result["seats"][3]["return"]  # the random one: never the same twice
     assert seat["low"] < seat["mean"] < seat["high"]
     assert result["joint_return"]["mean"] == pytest.approx(4 * result["mean_return"]["mean"])
 
@@ -70,6 +70,25 @@ def test_replay(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert Image.open(tmp_path / "game.png").width > 100
 
 
+def test_replay_shows_the_episodes_of_evaluate(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def last_returns(*options: str) -> list[float]:
+        assert main(["replay", "--players", FOUR, *options]) == 0
+        last = [line for line in capsys.readouterr().out.splitlines() if "returns" in line][-1]
+        return [float(part.split(":")[1]) for part in last.split()[-4:]]
+
+    assert main(["evaluate", "--players", FOUR, "--episodes", "1", "--seed", "9", "--json"]) == 0
+    seats = json.loads(capsys.readouterr().out)["seats"]
+    means = [round(seat["return"]["mean"], 2) for seat in seats]
+    assert last_returns("--seed", "9", "--episode", "0") == means
+    boards = set()
+    for options in (["--seed", "9"], ["--seed", "8"], ["--seed", "9", "--episode", "1"]):
+        assert main(["replay", "--players", FOUR, *options]) == 0
+        boards.add(capsys.readouterr().out)
+    assert len(boards) == 3
+
+
 def test_bench_game(capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["bench", "game", "--games", "32", "--seconds", "0.1"]
     assert main([*arguments, "--json"]) == 0
@@ -82,14 +101,18 @@ def test_bench_game(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ([], "expected one of {evaluate,"),
-        (["evaluat"], "evaluat"),
-        (["evaluate"], "--players"),
+        ([], "expected one of {train,"),
+        (["evalute", "--players", FOUR], "no command 'evalute' (did you mean evaluate?)"),
+        (["evaluate"], "who plays?"),
+        (["evaluate", "--player", FOUR], "no option '--player' (did you mean --players?)"),
+        (["list"], "hopplus list needs {games,players,presets}"),
+        (["bench", "gmae"], "no command 'gmae' (did you mean game?); there are game, soak"),
+        (["evaluate", "--players", FOUR, "--episodes", "inf"], "'inf' is not a whole number"),
         (["evaluate", "--players", "stag,stag,hare,rndom"], "did you mean random?"),
         (["evaluate", "--players", "stag"], "names 1 player but the game has 4 seats"),
         (["evaluate", "--players", FOUR, "--game.size", "2"], "2x2 has 4 cells"),
         (["evaluate", "--players", FOUR, "--game.size", "-1"], "game.size is -1"),
-        (["evaluate", "--players", FOUR, "--game.sise", "4"], "--game.sise"),
+        (["evaluate", "--players", FOUR, "--game.sise", "4"], "did you mean --game.size?"),
         (["evaluate", "--players", FOUR, "--game.name", "chess"], "chess"),
         (["evaluate", "--players", FOUR, "--episodes", "-5"], "--episodes is -5"),
         (["evaluate", "--players", FOUR, "--episodes", "many"], "'many' is not a whole number"),
@@ -120,7 +143,7 @@ def test_broken_layout(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     board = tmp_path / "board.txt"
     board.write_text("0 1S . .\n. . x .\n. 2h . .\n. . . 3\n")
     assert main(["replay", "--players", FOUR, "--layout", str(board)]) == 2
-    assert "'x' in row 1, column 2" in capsys.readouterr().err
+    assert "'x' in row 2, column 3" in capsys.readouterr().err
 
 
 def test_ctrl_c_exits_130() -> None:

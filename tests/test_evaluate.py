@@ -1,17 +1,21 @@
 """Evaluation: whole episodes, right sums, and intervals that mean what they say."""
 
+from typing import Any
+
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import stats
 
 from hopplus.config import StagHuntConfig
-from hopplus.evaluation.evaluate import evaluate, summarise
+from hopplus.evaluation.evaluate import Episodes, evaluate, first_episodes, summarise
 from hopplus.evaluation.film import film
 from hopplus.evaluation.statistics import estimate, student_quantile
 from hopplus.games.stag_hunt import StagHunt
 from hopplus.learning.rollout import begin, start
 from hopplus.players.seating import seat_players
+from hopplus.types import Outcome, Trajectory
 
 GAME = StagHunt(StagHuntConfig())
 SEATING = seat_players("stag,stag,hare,random", GAME)
@@ -56,11 +60,62 @@ def test_film_by_hand() -> None:
     assert frames[0].doing == ("", "")
     assert frames[1].layout == ".  0S .\n.  .  .\n.  1h ."
     assert frames[1].doing == ("right", "left")
+    assert frames[1].returns == (0.0, 0.0)
     assert frames[2].layout == ".  0S .\n.  .  .\n.  .  ."
     assert frames[2].doing == ("hunt stag", "hunt hare")
     assert frames[2].returns == (0.0, 1.0)
     assert frames[3].doing == ("hunt stag", "")
     assert len(frames) == 6  # the lone hunter waits until the horizon
+
+
+def test_summary_by_hand() -> None:
+    """Three episodes of two seats, every figure worked out."""
+    game = StagHunt(StagHuntConfig(size=3, seats=2, stags=1, hares=2))
+    episodes = Episodes(
+        returns=np.array([[5.0, 5.0], [1.0, 0.0], [0.0, 1.0]], np.float32),
+        took=np.array([[[1, 0], [1, 0]], [[0, 1], [0, 0]], [[0, 0], [0, 1]]]),
+        taken=np.array([[1, 0], [0, 1], [0, 1]]),
+        illegal=np.array([[0, 3], [0, 0], [0, 0]]),
+        length=np.array([4, 8, 6]),
+    )
+    found = summarise(game, seat_players("stag,hare", game), episodes)
+    assert [e.mean for e in found.returns] == [2.0, 2.0]
+    # Means of the seats are 5, 0.5, 0.5: mean 2, deviation sqrt(6.75), t(2) = 4.3027.
+    assert found.mean_return.mean == 2.0
+    width = 4.302653 * np.sqrt(6.75 / 3)
+    assert found.mean_return.half_width == pytest.approx(width, rel=1e-5)
+    assert found.joint_return.mean == 4.0
+    assert found.joint_return.half_width == pytest.approx(2 * width, rel=1e-5)
+    np.testing.assert_allclose(found.took, [[1 / 3, 1 / 3], [1 / 3, 1 / 3]])
+    np.testing.assert_allclose(found.taken, [1 / 3, 2 / 3])
+    np.testing.assert_allclose(found.illegal, [0, 1])
+    assert found.length.mean == 6.0
+    data = found.as_json()
+    assert data["seats"][1]["illegal"] == 1.0
+    assert data["taken"] == {"stag": pytest.approx(1 / 3), "hare": pytest.approx(2 / 3)}
+
+
+def test_first_episodes_by_hand() -> None:
+    """Two games of four steps: one ends with its second step, the other with its last."""
+    done = jnp.array([[0, 0], [1, 0], [0, 0], [1, 1]], bool)
+    reward = jnp.array([[[1.0], [2.0]], [[4.0], [8.0]], [[16.0], [32.0]], [[64.0], [128.0]]])
+    illegal = jnp.array([[[1], [1]], [[0], [1]], [[1], [0]], [[1], [0]]], bool)
+    present = jnp.array([[[1], [1]], [[1], [0]], [[1], [0]], [[1], [0]]], bool)
+    outcome = Outcome(
+        reward=reward,
+        left=illegal,
+        done=done,
+        illegal=illegal,
+        took=reward[..., None].astype(jnp.int32),
+        taken=reward.astype(jnp.int32),
+    )
+    acts: Any = None  # not looked at
+    found = first_episodes(Trajectory(state=(), present=present, act=acts, outcome=outcome))
+    np.testing.assert_array_equal(found.returns, [[5.0], [170.0]])
+    np.testing.assert_array_equal(found.taken, [[5], [170]])
+    np.testing.assert_array_equal(found.took, [[[5]], [[170]]])
+    np.testing.assert_array_equal(found.length, [2, 4])
+    np.testing.assert_array_equal(found.illegal, [[1], [1]])  # only while present
 
 
 def test_two_certain_hare_hunters() -> None:

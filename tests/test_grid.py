@@ -69,6 +69,10 @@ def test_bank(size: int, pieces: int) -> None:
         assert reachable(board.reshape(size, size)) == free
     again = grid.draw_bank(size, size, pieces, boards=64, room=9, seed=3)
     np.testing.assert_array_equal(again.walls, walls)
+    other = grid.draw_bank(size, size, pieces, boards=64, room=9, seed=4)
+    assert (other.walls != walls).any()
+    config = StagHuntConfig(size=size, obstacles=pieces, boards=64, hares=2, board_seed=4)
+    np.testing.assert_array_equal(StagHunt(config).bank.walls, other.walls)
 
 
 def reachable(board: np.ndarray) -> int:
@@ -112,5 +116,5 @@ def test_connected_finds_a_cut() -> None:
 
 
 def test_no_room_for_the_obstacles() -> None:
-    with pytest.raises(ConfigError, match="found no connected board of 4x5 with 3 obstacle"):
-        StagHunt(StagHuntConfig(height=4, width=5, obstacles=3, hares=6))
+    with pytest.raises(ConfigError, match="found no connected board of 1x4 with 1 obstacle"):
+        grid.draw_bank(1, 4, 1, boards=1, room=2, seed=0)

@@ -61,16 +61,22 @@ def test_horizon_terminates() -> None:
 
 
 def test_observations_are_the_views() -> None:
-    env = parallel_env(size=5, sight=1)
-    observations, _ = env.reset(seed=3)
-    game = StagHunt(StagHuntConfig(size=5, sight=1))
-    seen = views(game, env._state)
-    for seat, name in enumerate(env.possible_agents):
-        got = observations[name]
-        assert env.observation_space(name).contains(got)
-        np.testing.assert_array_equal(got["observation"], seen.planes[seat])
-        np.testing.assert_array_equal(got["action_mask"], seen.legal[seat])
-        np.testing.assert_array_equal(got["last_actions"], seen.last_actions[seat])
+    """At the start and after steps, also after someone has left."""
+    env = parallel_env(sight=1)
+    game = StagHunt(StagHuntConfig(sight=1))
+    observations, _ = env.reset(options={"layout": STAG_AND_HARE})
+    for joint in ([0, 4, 6, 2], [1, 5, 4, 0], [1, 3, 4, 2]):
+        seen = views(game, env._state)
+        for name in env.agents:
+            seat, got = int(name[-1]), observations[name]
+            assert env.observation_space(name).contains(got)
+            np.testing.assert_array_equal(got["observation"], seen.planes[seat])
+            np.testing.assert_array_equal(got["action_mask"], seen.legal[seat])
+            np.testing.assert_array_equal(got["last_actions"], seen.last_actions[seat])
+            assert got["time"] == seen.time[seat]
+        observations, *_ = env.step({f"player_{seat}": a for seat, a in enumerate(joint)})
+    assert env.agents == ["player_0", "player_1", "player_3"]
+    observations["player_0"]["observation"][:] = 7  # a program may change what it was given
 
 
 def test_seeds_repeat_and_episodes_differ() -> None:
@@ -101,11 +107,27 @@ def test_render() -> None:
     assert parallel_env().render() is None
 
 
+def test_rendered_words() -> None:
+    env = parallel_env(render_mode="ansi")
+    with pytest.raises(ConfigError, match="call reset first"):
+        env.render()
+    with pytest.raises(ConfigError, match="call reset first"):
+        env.step({})
+    env.reset(options={"layout": STAG_AND_HARE})
+    env.step({"player_2": 6, "player_3": 5})  # seat 3 hunts a stag that is not there
+    words = str(env.render())
+    assert "returns  0:0  1:0  2:1  3:0" in words
+    assert "3  player_3  stay" in words
+    env.reset(options={"layout": STAG_AND_HARE})
+    assert "returns  0:0  1:0  2:0  3:0" in str(env.render())
+
+
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
         ({"render_mode": "human"}, "render_mode is 'human'"),
         ({"sise": 4}, "no setting sise"),
+        ({"size": "8"}, "game.size is '8' but must be a whole number"),
         ({"size": 2}, "2x2 has 4 cells"),
     ],
 )

@@ -19,10 +19,12 @@ def test_plain_lines_without_a_terminal() -> None:
     stream = io.StringIO()
     with Progress("playing", 100, "games", stream, every=0.0) as progress:
         progress.advance(25, "mean 1.5")
-    line = stream.getvalue()
-    assert line.startswith("playing: 25 of 100 games, ")
-    assert line.endswith(" s left, mean 1.5\n")
-    assert "\x1b" not in line
+        progress.advance(50, "mean 2.5")
+    first, second = stream.getvalue().splitlines()
+    assert first == "playing: 25 of 100 games, started in 0 s (mostly compilation), mean 1.5"
+    assert second.startswith("playing: 75 of 100 games, ")
+    assert second.endswith(" s left, mean 2.5")
+    assert "\x1b" not in stream.getvalue()
 
 
 def test_quiet_when_it_is_soon_over() -> None:

@@ -3,19 +3,19 @@
 from itertools import pairwise
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy import stats
 
 from hopplus.config import StagHuntConfig
 from hopplus.games.game import views
 from hopplus.games.stag_hunt import StagHunt
-from hopplus.learning.rollout import Play, rollout, start
+from hopplus.learning.rollout import Play, begin, rollout, start
 from hopplus.players.seating import Seating, seat_players
 from hopplus.types import Trajectory
 
 T, B = 60, 32
-GAME = StagHunt(StagHuntConfig(horizon=12))
+GAME = StagHunt(StagHuntConfig(size=5, obstacles=1, boards=4, horizon=12))
 SEATING = seat_players("stag,switch,hare,random", GAME)
 
 
@@ -115,4 +115,35 @@ def test_fresh_games_differ(played: tuple[Play, Play, Trajectory]) -> None:
     begun = trajectory.state.steps == 0
     boards = np.concatenate([trajectory.state.seats, trajectory.state.prey], axis=-1)[begun]
     assert len(np.unique(boards, axis=0)) == len(boards)
-    assert jnp.unique(boards[:, 0]).size == 16
+    assert len(np.unique(boards[:, 0])) > 20
+
+
+def test_fresh_games_draw_their_board_anew(played: tuple[Play, Play, Trajectory]) -> None:
+    _, _, trajectory = played
+    begun = trajectory.state.steps == 0
+    walls = trajectory.state.walls[begun]
+    which = (walls[:, None] == GAME.bank.walls).all(axis=-1)  # [episodes, boards]
+    assert which.any(axis=1).all()
+    assert which.any(axis=0).all()
+    pieces = np.concatenate([trajectory.state.seats, trajectory.state.prey], axis=-1)[begun]
+    assert not np.take_along_axis(walls, pieces, axis=1).any()
+
+
+def test_seats_act_independently() -> None:
+    """What one random player does says nothing about what another does."""
+    game = StagHunt(StagHuntConfig(size=3, seats=3, hares=2))
+    seating = seat_players("random,random,random", game)
+    state = game.parse(". 0 .\n1 S 2\n. h .")  # three legal moves and stay for each
+
+    @jax.jit
+    def actions(keys: jax.Array) -> jax.Array:
+        plays = jax.vmap(lambda key: begin(game, seating, state, key))(keys)
+        return rollout(game, seating, ((),), plays, 1)[1].act.action[0]
+
+    drawn = np.asarray(actions(jax.random.split(jax.random.key(1), 4000)))
+    for one, two in ((0, 1), (1, 2), (0, 2)):
+        table = np.zeros((7, 7))
+        np.add.at(table, (drawn[:, one], drawn[:, two]), 1)
+        table = table[table.any(axis=1)][:, table.any(axis=0)]
+        assert table.shape == (4, 4)
+        assert stats.chi2_contingency(table).pvalue > 0.001

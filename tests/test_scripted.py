@@ -69,7 +69,7 @@ def plain_first_moves(here: int, things: np.ndarray, walls: np.ndarray) -> list[
     return answer
 
 
-@pytest.mark.parametrize("shape", [(4, 4), (3, 7), (8, 8)])
+@pytest.mark.parametrize("shape", [(4, 4), (3, 7), (8, 8), (2, 32)])
 def test_shortest_ways_agree_with_plain_search(shape: tuple[int, int]) -> None:
     rng = np.random.default_rng(5)
     boards = 150

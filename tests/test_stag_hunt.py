@@ -189,6 +189,9 @@ def test_best_joint_return(config: StagHuntConfig, best: float) -> None:
         ({"boards": 0}, "game.boards is 0"),
         ({"board_seed": -1}, "game.board_seed is -1"),
         ({"name": "chess"}, "game.name is 'chess'"),
+        ({"size": 4.0}, "game.size is 4.0 but must be a whole number"),
+        ({"grace": 2**31 - 1}, "game.grace is 2147483647"),
+        ({"stag_reward": 1e300}, "game.stag_reward is 1e+300"),
     ],
 )
 def test_wrong_settings_are_named(settings: dict[str, Any], words: str) -> None:
@@ -202,13 +205,13 @@ def test_wrong_settings_are_named(settings: dict[str, Any], words: str) -> None:
     ("text", "words"),
     [
         ("0 . . \n . S .", "has 2 rows but the board has 3"),
-        ("0 . . \n . S \n . . .", "row 1 of the layout has 2 cells"),
-        ("0 . . \n . S . \n . . x", "'x' in row 2, column 2"),
-        ("0 . . \n . S . \n . . 3", "'3' in row 2, column 2 of the layout is not a seat from 0"),
-        ("0 . . \n . S . \n . . 0", "second time"),
+        ("0 . . \n . S \n . . .", "row 2 of the layout has 2 cells"),
+        ("0 . . \n . S . \n . . x", "'x' in row 3, column 3"),
+        ("0 . . \n . S . \n . . 3", "'3' in row 3, column 3 of the layout is not a seat from 0"),
+        ("0 . . \n . S . \n . . 0", "appears twice"),
         ("0 . . \n . S . \n . . S", "has 2 S but the game is set to 1"),
         ("0 . . \n . . . \n . . .", "at least one seat and one thing"),
-        ("0# . . \n . S . \n . . .", "'#' in row 0, column 0"),
+        ("0# . . \n . S . \n . . .", "'#' in row 1, column 1"),
         ("", "has 0 rows"),
     ],
 )

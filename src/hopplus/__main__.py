@@ -1,7 +1,28 @@
-"""`python -m hopplus` is the command line."""
+"""The program `hopplus`, also `python -m hopplus`."""
 
+import os
 import sys
 
-from hopplus.cli import main
 
-sys.exit(main())
+def run() -> None:
+    """Run the command line and end the process."""
+    try:
+        from hopplus.cli import (
+            main,  # takes a second or two, in which a person may change their mind
+        )
+
+        status = main()
+    except KeyboardInterrupt:
+        print("hopplus: stopped", file=sys.stderr)
+        status = 130
+    if status == 130:
+        # Compilation may still be under way in other threads; tearing the interpreter down under
+        # them can crash it.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+    sys.exit(status)
+
+
+if __name__ == "__main__":
+    run()

@@ -6,7 +6,7 @@ import types
 import typing
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar
 
 Config = TypeVar("Config")
 
@@ -19,6 +19,16 @@ def check(held: bool, name: str, given: object, allowed: str) -> None:
     """Raise `ConfigError` naming the field, what was given and what is allowed, unless it held."""
     if not held:
         raise ConfigError(f"{name} is {given!r} but must be {allowed}")
+
+
+def check_whole(config: Any, prefix: str) -> None:
+    """Raise `ConfigError` for a field of whole numbers that holds something else."""
+    for name, hint in typing.get_type_hints(type(config)).items():
+        kinds = typing.get_args(hint) or (hint,)
+        given = getattr(config, name)
+        if int in kinds and not (given is None and type(None) in kinds):
+            held = isinstance(given, int) and not isinstance(given, bool)
+            check(held, f"{prefix}{name}", given, "a whole number")
 
 
 @dataclass(frozen=True)
@@ -64,6 +74,7 @@ class StagHuntConfig:
 
     def __post_init__(self) -> None:
         check(self.name == "stag-hunt-v1", "game.name", self.name, "stag-hunt-v1")
+        check_whole(self, "game.")
         for name in ("size", "height", "width"):
             side = getattr(self, name)
             check(side is None or 1 <= side <= 32, f"game.{name}", side, "from 1 to 32")
@@ -82,12 +93,13 @@ class StagHuntConfig:
         )
         for name in ("stag_reward", "hare_reward"):
             reward = getattr(self, name)
-            check(math.isfinite(reward) and reward >= 0, f"game.{name}", reward, "0 or more")
-        check(math.isfinite(self.time_reward), "game.time_reward", self.time_reward, "finite")
+            check(0 <= reward <= 1e6, f"game.{name}", reward, "from 0 to 1e6")
+        check(abs(self.time_reward) <= 1e6, "game.time_reward", self.time_reward, "within 1e6")
         check(1 <= self.horizon <= 10_000, "game.horizon", self.horizon, "from 1 to 10000")
         for name in ("grace", "sight"):
             steps = getattr(self, name)
-            check(steps is None or steps >= 0, f"game.{name}", steps, "0 or more")
+            held = steps is None or 0 <= steps <= 10_000
+            check(held, f"game.{name}", steps, "from 0 to 10000")
         self._check_strength()
         self._check_room()
 
@@ -105,7 +117,7 @@ class StagHuntConfig:
             "above 0 for every seat",
         )
         check(
-            sum(self.weights) < 2**24 / max(self.stag_reward, self.hare_reward, 1),
+            sum(self.weights) <= 4096,
             "game.strength",
             self.strength,
             "in proportions of small whole numbers, such as 1 1 1 2.5",
@@ -139,7 +151,7 @@ class StagHuntConfig:
         return tuple(w // math.gcd(*whole) for w in whole)
 
 
-GameConfig = StagHuntConfig
+GameConfig: TypeAlias = StagHuntConfig  # a union, when there are more games
 
 
 @dataclass(frozen=True)
@@ -157,6 +169,7 @@ class NetConfig:
 
     def __post_init__(self) -> None:
         check(self.kind in ("mlp", "conv"), "net.kind", self.kind, "mlp or conv")
+        check_whole(self, "net.")
         for name, most in (("hidden", 8192), ("layers", 16), ("channels", 1024)):
             given = getattr(self, name)
             check(1 <= given <= most, f"net.{name}", given, f"from 1 to {most}")
@@ -200,6 +213,7 @@ class PPOConfig:
     """One set of parameters per seat, or one for all."""
 
     def __post_init__(self) -> None:
+        check_whole(self, "ppo.")
         for name in ("games", "unroll", "epochs", "minibatches"):
             given = getattr(self, name)
             check(1 <= given <= 2**24, f"ppo.{name}", given, "1 or more")

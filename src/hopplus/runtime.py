@@ -1,6 +1,6 @@
 """The one place that sets JAX up, before its backend starts.
 
-Three things, none of which overrides what the user has set:
+Two things, neither of which overrides what the user has set in the environment:
 
 - XLA's concurrency-optimised CPU scheduler is switched off, and so is asynchronous dispatch on the
   CPU: on machines with few cores a long compiled loop can otherwise wait for ever, every thread
@@ -10,6 +10,7 @@ Three things, none of which overrides what the user has set:
 """
 
 import os
+import platform
 import sys
 import warnings
 from pathlib import Path
@@ -44,9 +45,19 @@ def set_up() -> None:
         os.environ["XLA_FLAGS"] = f"{flags} {SCHEDULER_FLAG}=false".strip()
     if "JAX_CPU_ENABLE_ASYNC_DISPATCH" not in os.environ and not _backend_started():
         jax.config.update("jax_cpu_enable_async_dispatch", False)
-    if jax.config.values["jax_compilation_cache_dir"] is None:
+    if jax.config.values["jax_compilation_cache_dir"] is None and _made(cache_folder() / "jax"):
         jax.config.update("jax_compilation_cache_dir", str(cache_folder() / "jax"))
-        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
+        if "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS" not in os.environ:
+            jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
+
+
+def _made(folder: Path) -> bool:
+    """Whether the folder is there now and can be written to; without one there is no cache."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return False
+    return os.access(folder, os.W_OK)
 
 
 def _backend_started() -> bool:
@@ -59,6 +70,7 @@ def device_line() -> str:
     """The machine in words, for tables: kind and number of devices, cores, and jax's version."""
     devices = jax.devices()
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    kind = f"{cores} CPU cores" if devices[0].platform == "cpu" else devices[0].device_kind
+    cpu = f"{cores} {platform.machine()} CPU cores"
+    kind = cpu if devices[0].platform == "cpu" else devices[0].device_kind
     count = f"{len(devices)} x " if len(devices) > 1 else ""
     return f"{count}{kind}, jax {jax.__version__}"

@@ -12,7 +12,8 @@ import equinox as eqx
 import jax
 import numpy as np
 
-from hopplus.config import StagHuntConfig
+from hopplus.config import GameConfig
+from hopplus.games import make_game
 from hopplus.games.game import Game
 from hopplus.games.stag_hunt import StagHunt
 from hopplus.learning.rollout import Play, rollout, start
@@ -56,9 +57,9 @@ def _go(rules: tuple[Game, Seating], plays: Play, steps: int) -> tuple[Play, jax
     return plays, trajectory.outcome.reward.sum()
 
 
-def measure_game(config: StagHuntConfig, games: int, seconds: float, seed: int = 0) -> GameSpeed:
+def measure_game(config: GameConfig, games: int, seconds: float, seed: int = 0) -> GameSpeed:
     """Random legal players at `games` boards for about `seconds`, new episodes included."""
-    game = StagHunt(config)
+    game = make_game(config)
     seating = seat_players(",".join(["random"] * game.seats), game)
     key = jax.random.key(seed)
     steps = 64
@@ -94,9 +95,9 @@ def _record(game: Game, seating: Seating, plays: Play, steps: int) -> tuple[Traj
     return trajectory, planes
 
 
-def _measure_plain(game: StagHunt, seating: Seating, key: jax.Array) -> tuple[float | None, int]:
+def _measure_plain(game: Game, seating: Seating, key: jax.Array) -> tuple[float | None, int]:
     """Step games by the plain rules, views and legality included; check that both agree."""
-    if not PLAIN_RULES.exists():
+    if not isinstance(game, StagHunt) or not PLAIN_RULES.exists():
         return None, 0
     plain = _load(PLAIN_RULES)
     c = game.config

@@ -3,15 +3,17 @@
 import contextlib
 import io
 import os
-import re
 import sys
 from collections.abc import Sequence
 from typing import Annotated
 
 import tyro
 
+from hopplus import __version__
 from hopplus.cli.bench import Bench
+from hopplus.cli.complaint import sentence
 from hopplus.cli.evaluate import Evaluate
+from hopplus.cli.export import Export
 from hopplus.cli.listing import List
 from hopplus.cli.options import registry
 from hopplus.cli.replay import Replay
@@ -25,6 +27,7 @@ Command = (
     | Annotated[Resume, tyro.conf.subcommand("resume")]
     | Annotated[Evaluate, tyro.conf.subcommand("evaluate")]
     | Annotated[Replay, tyro.conf.subcommand("replay")]
+    | Annotated[Export, tyro.conf.subcommand("export")]
     | Annotated[List, tyro.conf.subcommand("list")]
     | Annotated[Bench, tyro.conf.subcommand("bench")]
 )
@@ -32,6 +35,9 @@ Command = (
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; the exit status is 2 for a wrong option and 130 for Ctrl-C."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a terminal may lack a letter: show it as ?
+            stream.reconfigure(errors="replace")
     try:
         return parse(arguments).run()
     except ConfigError as error:
@@ -43,21 +49,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         say("stopped")
         return 130
-    except BrokenPipeError:  # whoever read our output has gone, as in `hopplus list | head -1`
+    except OSError as error:
+        # Whoever reads our output has gone, as in `hopplus list | head -1`, or its disk is full.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not isinstance(error, BrokenPipeError):
+            say(f"cannot write: {error.strerror}")
         return 1
 
 
 def parse(arguments: Sequence[str] | None) -> Command:
     """Read the command line, or raise `ConfigError` with one sentence."""
     complaint = io.StringIO()
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if words == ["--version"]:
+        print(f"hopplus {__version__}")
+        raise SystemExit(0)
     try:
         with registry, contextlib.redirect_stderr(complaint):
             return tyro.cli(
                 Command,
                 prog="hopplus",
                 description="Opponent-modelling players for mixed-motive Markov games.",
-                args=arguments,
+                args=words,
                 config=(
                     tyro.conf.OmitSubcommandPrefixes,
                     tyro.conf.FlagCreatePairsOff,
@@ -67,22 +80,4 @@ def parse(arguments: Sequence[str] | None) -> Command:
     except SystemExit as end:
         if end.code in (0, None):
             raise
-        raise ConfigError(_sentence(complaint.getvalue())) from None
-
-
-def _sentence(box: str) -> str:
-    """The first paragraph of tyro's box of an error, without title and frame, as one sentence."""
-    plain = re.sub(r"\x1b\[[0-9;]*m", "", box)
-    lines = [line.strip("│╭╮╰╯ ") for line in plain.strip().splitlines()[1:]]
-    ruled = "\n".join("" if set(line) <= set("─-") else line for line in lines)
-    first, *rest = (" ".join(text.split()) for text in re.split(r"\n{2,}", ruled.strip()))
-    missing = re.match(r"Missing from (.+?): (-*\w\S*)", first)
-    if missing:
-        return f"{missing[1]} needs {missing[2]}; see {missing[1]} --help"
-    meant = re.search(r"Perhaps you meant: (--\S+)", " ".join(rest))
-    hint = f" (did you mean {meant[1]}?)" if meant else ""
-    help_at = re.search(r"hopplus[\w ]* --help", " ".join(rest))
-    return (
-        f"{first[:1].lower()}{first[1:].rstrip('.')}{hint};"
-        f" see {help_at[0] if help_at else 'hopplus --help'}"
-    )
+        raise ConfigError(sentence(complaint.getvalue())) from None

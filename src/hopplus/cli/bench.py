@@ -8,9 +8,10 @@ import tyro
 
 from hopplus.bench.game import measure_game
 from hopplus.bench.soak import soak
-from hopplus.cli.options import check_positive, check_seed
+from hopplus.cli.options import check_games, check_positive, check_seed
 from hopplus.config import GameConfig
 from hopplus.runs.progress import Progress
+from hopplus.runs.watchdog import Watchdog
 from hopplus.runtime import device_line
 
 
@@ -31,7 +32,9 @@ class BenchGame:
     def run(self) -> int:
         check_positive(games=self.games, seconds=self.seconds)
         check_seed(self.seed)
-        speed = measure_game(self.game, self.games, self.seconds, self.seed)
+        check_games(self.games)
+        with Watchdog():
+            speed = measure_game(self.game, self.games, self.seconds, self.seed)
         machine = device_line()
         if self.json:
             print(json.dumps({"machine": machine, **speed.as_json()}, indent=2))
@@ -55,7 +58,7 @@ class BenchSoak:
 
     runs: int = 20
     """How many times."""
-    updates: int = 200
+    updates: int = 100
     """Length of the loop."""
     unsafe: bool = False
     """Use XLA's own settings instead of those of hopplus, to see whether this machine hangs."""
@@ -72,7 +75,7 @@ class BenchSoak:
             print(json.dumps({"machine": device_line(), **asdict(result)}, indent=2))
         else:
             print(
-                f"{self.runs} runs: {result.finished} finished ({result.seconds:.0f} s each),"
+                f"{self.runs} runs: {result.finished} finished ({result.seconds or 0:.0f} s each),"
                 f" {result.hung} hung, {result.failed} failed; {device_line()}"
             )
         return 0 if result.finished == self.runs else 1

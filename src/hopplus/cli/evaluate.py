@@ -2,16 +2,18 @@
 
 import json
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated
 
 import jax
+import tyro
 from rich.console import Console
 from rich.table import Table
 
-from hopplus.cli.options import check_positive, check_seed
+from hopplus.cli.options import check_games, check_positive, check_seed
+from hopplus.cli.players import company_of
 from hopplus.config import GameConfig
 from hopplus.evaluation.evaluate import Evaluation, evaluate, summarise
-from hopplus.games import make_game
-from hopplus.players.seating import seat_players
 from hopplus.runs.progress import Progress
 
 
@@ -19,8 +21,15 @@ from hopplus.runs.progress import Progress
 class Evaluate:
     """Play whole episodes and print what every seat got."""
 
-    players: str
-    """Who sits where, one name per seat: stag,stag,hare,random (see `hopplus list players`)."""
+    run_folder: Annotated[Path | None, tyro.conf.Positional] = None
+    """A run whose players play."""
+    players: Annotated[str | None, tyro.conf.arg(aliases=("--seats",))] = None
+    """Who sits where, one name per seat: stag,stag,hare,random (see `hopplus list players`), a run
+    (runs/a, runs/a@2), an exported player, or run for the run given first."""
+    greedy: bool = False
+    """Learned players take their best action instead of drawing from their policy."""
+    run_seed: int = 0
+    """Which of the run's seeds, counted from 0."""
     game: GameConfig = field(default_factory=GameConfig)
     episodes: int = 10_000
     """Episodes to play."""
@@ -33,15 +42,18 @@ class Evaluate:
 
     def run(self) -> int:
         check_positive(episodes=self.episodes, games=self.games)
+        check_games(self.games)
         check_seed(self.seed)
-        game = make_game(self.game)
-        seating = seat_players(self.players, game)
+        game, company = company_of(
+            self.run_folder, self.players, self.game, self.run_seed, self.greedy
+        )
+        seating = company.seating
         key_params, key_play = jax.random.split(jax.random.key(self.seed))
         with Progress("evaluating", self.episodes, "episodes") as progress:
             episodes = evaluate(
                 game,
                 seating,
-                seating.init(key_params),
+                company.init(key_params),
                 key_play,
                 self.episodes,
                 self.games,
@@ -72,9 +84,11 @@ def print_table(evaluation: Evaluation) -> None:
     console = Console()
     console.print(table)
     taken = ", ".join(f"{count:.3f} {kind}s" for kind, count in zip(e.kinds, e.taken, strict=True))
-    share = e.joint_return.mean / e.best_joint_return if e.best_joint_return > 0 else float("nan")
+    share = ""
+    if e.best_joint_return > 0:
+        share = f" ({e.joint_return.mean / e.best_joint_return:.1%})"
     console.print(
-        f"joint return {e.joint_return} of {e.best_joint_return:g} at best ({share:.1%});"
+        f"joint return {e.joint_return} of {e.best_joint_return:g} at best{share};"
         f" taken per episode: {taken}; length {e.length} steps",
         highlight=False,
         soft_wrap=True,

@@ -11,13 +11,14 @@ from rich.table import Table
 from hopplus.config import GameConfig
 from hopplus.games import GAMES, make_game
 from hopplus.players.scripted import player_names
+from hopplus.presets import ABOUT
 
 
 @dataclass(frozen=True)
 class List:
-    """List the games, or the players that can take a seat."""
+    """List the games, the scripted players, or the presets of `hopplus train`."""
 
-    what: Annotated[Literal["games", "players"], tyro.conf.Positional]
+    what: Annotated[Literal["games", "players", "presets"], tyro.conf.Positional]
     """What to list."""
     game: GameConfig = field(default_factory=GameConfig)
     json: bool = False
@@ -29,6 +30,8 @@ class List:
                 rows = dict(GAMES)
             case "players":
                 rows = player_names(make_game(self.game))
+            case "presets":
+                rows = dict(ABOUT)
         if self.json:
             print(json.dumps(rows, indent=2))
             return 0

@@ -28,7 +28,7 @@ def whole(text: str) -> int:
         number = float(text.replace("_", ""))
     except ValueError:
         raise ValueError(f"{text!r} is not a whole number") from None
-    if number != number or abs(number) > 2**53 or number != round(number):
+    if not (abs(number) <= 2**53 and number == round(number)):  # also for inf and nan
         raise ValueError(f"{text!r} is not a whole number")
     return int(number)
 
@@ -41,3 +41,7 @@ def check_positive(**counts: float) -> None:
 
 def check_seed(seed: int) -> None:
     check(0 <= seed < 2**32, "--seed", seed, "from 0 to 4294967295")
+
+
+def check_games(games: int) -> None:
+    check(games <= 2**22, "--games", games, "at most 4194304")

@@ -1,26 +1,34 @@
 """`hopplus replay`: look at an episode."""
 
-import sys
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Annotated
 
 import jax
+import tyro
+from rich.console import Console
 
 from hopplus.cli.options import check_seed
+from hopplus.cli.players import company_of
 from hopplus.config import ConfigError, GameConfig, check
 from hopplus.evaluation.film import film
-from hopplus.games import make_game
 from hopplus.games.render import terminal
 from hopplus.learning.rollout import begin, start
-from hopplus.players.seating import seat_players
+from hopplus.runs.watchdog import Watchdog
 
 
 @dataclass(frozen=True)
 class Replay:
     """Play one episode and show it, in the terminal or as a GIF or PNG file."""
 
-    players: str
-    """Who sits where, one name per seat: stag,stag,hare,random."""
+    run_folder: Annotated[Path | None, tyro.conf.Positional] = None
+    """A run whose players play."""
+    players: Annotated[str | None, tyro.conf.arg(aliases=("--seats",))] = None
+    """Who sits where, one name per seat, as for `hopplus evaluate`."""
+    greedy: bool = False
+    """Learned players take their best action instead of drawing from their policy."""
+    run_seed: int = 0
+    """Which of the run's seeds, counted from 0."""
     game: GameConfig = field(default_factory=GameConfig)
     out: Path | None = None
     """A .gif file for the whole episode or a .png file for its last board; else the terminal."""
@@ -36,30 +44,35 @@ class Replay:
         check(0 <= self.episode < 2**32, "--episode", self.episode, "from 0 to 4294967295")
         if self.out and self.out.suffix.lower() not in (".gif", ".png"):
             raise ConfigError(f"--out is {str(self.out)!r} but must end in .gif or .png")
-        game = make_game(self.game)
-        seating = seat_players(self.players, game)
+        game, company = company_of(
+            self.run_folder, self.players, self.game, self.run_seed, self.greedy
+        )
+        seating = company.seating
         key_params, key_play = jax.random.split(jax.random.key(self.seed))
         key = jax.random.fold_in(key_play, self.episode)
         if self.layout:
             play = begin(game, seating, game.parse(read_text(self.layout)), key)
         else:
-            play = start(game, seating, key)
-        frames = film(game, seating, seating.init(key_params), play, f"episode {self.episode}")
+            play = jax.jit(lambda key: start(game, seating, key))(key)
+        with Watchdog():
+            frames = film(game, seating, company.init(key_params), play, f"episode {self.episode}")
         if self.out is None:
-            colour = sys.stdout.isatty()
+            colour = Console().is_terminal and not Console().no_color
             print("\n\n".join(terminal(frame, colour=colour) for frame in frames))
             return 0
+        gif = self.out.suffix.lower() == ".gif"
         from hopplus.games.picture import save_gif, save_png  # a machine may lack Pillow
 
         try:
             self.out.parent.mkdir(parents=True, exist_ok=True)
-            if self.out.suffix.lower() == ".gif":
+            if gif:
                 save_gif(self.out, frames)
             else:
                 save_png(self.out, frames[-1])
         except OSError as error:
             raise ConfigError(f"cannot write {self.out}: {error.strerror}") from error
-        print(f"{len(frames) - 1} steps written to {self.out}")
+        what = f"{len(frames) - 1} steps" if gif else "the last board"
+        print(f"{what} written to {self.out}")
         return 0
 
 

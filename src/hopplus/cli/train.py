@@ -11,7 +11,8 @@ from rich.console import Console
 from rich.table import Table
 
 from hopplus.config import TrainConfig
-from hopplus.learning.train import Moment, new_run, train
+from hopplus.learning.restore import new_run
+from hopplus.learning.train import Moment, train
 from hopplus.presets import PRESETS
 from hopplus.runs.folder import RunFolder, open_run
 from hopplus.runs.progress import Progress
@@ -26,7 +27,7 @@ class Train:
 
     config: Annotated[Preset, tyro.conf.arg(name="")]  # type: ignore[valid-type]
     name: str | None = None
-    """Name of the run; the preset and the time when not given."""
+    """Name of the run; run and the time when not given."""
     runs: Path = Path("runs")
     """The folder that holds the runs."""
     json: bool = False

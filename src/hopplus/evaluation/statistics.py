@@ -39,10 +39,11 @@ def estimate(samples: np.ndarray) -> Estimate:
 
 
 def student_quantile(probability: float, freedom: int) -> float:
-    """The quantile of Student's t distribution, to better than 1 in 1000 for any freedom.
+    """The quantile of Student's t distribution.
 
     Exact for one and two degrees of freedom; beyond, the expansion around the normal quantile in
-    powers of 1/freedom (Abramowitz and Stegun 26.7.5).
+    powers of 1/freedom (Abramowitz and Stegun 26.7.5), whose error is largest for three: 0.12% at
+    0.975 and 0.8% at 0.995.
     """
     if freedom == 1:
         return math.tan(math.pi * (probability - 0.5))

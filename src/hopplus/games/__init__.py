@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from hopplus.config import GameConfig
+from hopplus.config import GameConfig, StagHuntConfig
 from hopplus.games.game import Game
 from hopplus.games.stag_hunt import StagHunt
 
@@ -14,4 +14,6 @@ GAMES: Mapping[str, str] = MappingProxyType(
 
 def make_game(config: GameConfig) -> Game:
     """The game that a configuration describes."""
-    return StagHunt(config)
+    match config:
+        case StagHuntConfig():
+            return StagHunt(config)

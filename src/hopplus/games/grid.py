@@ -4,8 +4,8 @@ Cells are numbered row by row: cell = row * columns + column.
 """
 
 import itertools
+from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -19,16 +19,16 @@ MOVE_NAMES = ("up", "down", "left", "right", "stay")
 PIECES = ("###", "##/#.", "####", "###/#..")  # straight or bent once, of three or four cells
 
 
-class Bank(eqx.Module):
+class Bank(NamedTuple):
     """Boards with obstacles; every board's free cells are connected."""
 
-    walls: jax.Array  # [M, H*W] bool
-    cells: jax.Array  # [M, H*W] int32, the free cells first, in order
-    free: jax.Array  # [M] int32, how many cells are free
+    walls: Any  # [M, H*W] bool
+    cells: Any  # [M, H*W] int32, the free cells first, in order
+    free: Any  # [M] int32, how many cells are free
 
     @property
     def boards(self) -> int:
-        return self.free.shape[0]
+        return len(self.free)
 
 
 def moved(cell: jax.Array, action: jax.Array, walls: jax.Array, columns: int) -> jax.Array:
@@ -50,20 +50,20 @@ def open_moves(cell: jax.Array, walls: jax.Array, columns: int) -> jax.Array:
 def distinct_places(key: jax.Array, cells: jax.Array, free: jax.Array, count: int) -> jax.Array:
     """[count] int32, distinct ones of the first `free` cells, every arrangement equally likely.
 
-    Draws the arrangement's Lehmer code (the i-th digit is below free - i) and decodes it from the
-    right: no sorting, no loop over cells.
+    Draws the arrangement's Lehmer code (the i-th digit is below free - i) and decodes it: no
+    sorting, no loop over cells.
     """
-    choices = (free - jnp.arange(count)).astype(jnp.float32)
+    order = jnp.arange(count)
+    choices = (free - order).astype(jnp.float32)
     digits = jnp.floor(jax.random.uniform(key, (count,)) * choices).astype(jnp.int32)
-    ranks = list(digits)
-    for i in reversed(range(count)):
-        for j in range(i + 1, count):
-            ranks[j] = ranks[j] + (ranks[j] >= ranks[i])
-    return cells[jnp.stack(ranks)]
+    ranks = digits  # among the cells not taken by earlier pieces; made ranks among all, below
+    for earlier in reversed(range(count)):
+        ranks = ranks + ((order > earlier) & (ranks >= digits[earlier]))
+    return cells[ranks]
 
 
 def draw_bank(
-    rows: int, columns: int, pieces: int, boards: int, room: int, seed: int, tries: int = 200
+    rows: int, columns: int, pieces: int, boards: int, room: int, seed: int, tries: int = 5000
 ) -> Bank:
     """Draw boards of `pieces` obstacle pieces with at least `room` free cells, all connected.
 
@@ -88,11 +88,8 @@ def draw_bank(
                     f" obstacle pieces and {room} free cells: take fewer pieces or a larger board"
                 )
     order = np.argsort(walls, axis=1, kind="stable")  # free cells first, in order
-    return Bank(
-        walls=jnp.asarray(walls),
-        cells=jnp.asarray(order, jnp.int32),
-        free=jnp.asarray((~walls).sum(axis=1), jnp.int32),
-    )
+    free = (~walls).sum(axis=1)
+    return Bank(walls=walls, cells=order.astype(np.int32), free=free.astype(np.int32))
 
 
 def connected(walls: np.ndarray, columns: int) -> bool:

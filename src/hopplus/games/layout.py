@@ -23,7 +23,7 @@ class Board(NamedTuple):
 
 
 def read(text: str, rows: int, columns: int, seats: int, letters: str) -> Board:
-    """Take a layout apart, or raise `ConfigError` with the place and the fault."""
+    """Take a layout apart, or raise `ConfigError` with the place, counted from 1, and the fault."""
     lines = [line.split() for line in text.strip().splitlines() if line.strip()]
     if len(lines) != rows:
         raise ConfigError(f"the layout has {len(lines)} rows but the board has {rows}")
@@ -33,7 +33,7 @@ def read(text: str, rows: int, columns: int, seats: int, letters: str) -> Board:
     for row, line in enumerate(lines):
         if len(line) != columns:
             raise ConfigError(
-                f"row {row} of the layout has {len(line)} cells but the board has {columns} columns"
+                f"row {row + 1} of the layout has {len(line)} cells but the board is {columns} wide"
             )
         for column, cell in enumerate(line):
             place = row * columns + column
@@ -41,7 +41,7 @@ def read(text: str, rows: int, columns: int, seats: int, letters: str) -> Board:
                 obstacles.add(place)
             elif cell != ".":
                 for symbol in cell:
-                    where = f"{symbol!r} in row {row}, column {column} of the layout"
+                    where = f"{symbol!r} in row {row + 1}, column {column + 1} of the layout"
                     if symbol in things:
                         things[symbol].append(place)
                     elif not (symbol.isascii() and symbol.isdigit()):
@@ -51,7 +51,7 @@ def read(text: str, rows: int, columns: int, seats: int, letters: str) -> Board:
                     elif int(symbol) >= seats:
                         raise ConfigError(f"{where} is not a seat from 0 to {seats - 1}")
                     elif int(symbol) in seated:
-                        raise ConfigError(f"{where} stands for a second time")
+                        raise ConfigError(f"{where} appears twice")
                     else:
                         seated[int(symbol)] = place
     if not seated or not any(things.values()):

@@ -1,5 +1,6 @@
 """The games as PettingZoo parallel environments: the one place where seats have names."""
 
+import dataclasses
 import secrets
 from typing import Any
 
@@ -10,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from pettingzoo.utils.env import ParallelEnv
 
-from hopplus.config import ConfigError, GameConfig
+from hopplus.config import ConfigError, GameConfig, StagHuntConfig
 from hopplus.games import make_game
 from hopplus.games.game import Game, views
 from hopplus.games.grid import STAY
@@ -42,10 +43,10 @@ class HopplusEnv(ParallelEnv[str, Observation, int]):
     reaches its horizon terminates, since time is part of what players see.
     """
 
-    def __init__(self, config: GameConfig, render_mode: str | None = None) -> None:
+    def __init__(self, game: Game, render_mode: str | None = None) -> None:
         if render_mode not in (None, *RENDER_MODES):
             raise ConfigError(f"render_mode is {render_mode!r} but must be one of {RENDER_MODES}")
-        self.game = make_game(config)
+        self.game = game
         self.metadata = {
             "name": self.game.name,
             "render_modes": list(RENDER_MODES),
@@ -59,6 +60,7 @@ class HopplusEnv(ParallelEnv[str, Observation, int]):
         self._seat = {name: seat for seat, name in enumerate(self.possible_agents)}
         self._action_spaces = {n: gymnasium.spaces.Discrete(actions) for n in self._seat}
         self._observation_spaces = {n: self._observation_space() for n in self._seat}
+        self._state: State = None
         self._rng = np.random.default_rng(secrets.randbits(64))
 
     def _observation_space(self) -> gymnasium.spaces.Dict:
@@ -109,6 +111,8 @@ class HopplusEnv(ParallelEnv[str, Observation, int]):
         dict[str, dict[str, Any]],
     ]:
         """Play the actions of the players in `agents`; one that is missing stays."""
+        if self._state is None:
+            raise ConfigError("no episode is under way: call reset first")
         unknown = set(actions) - set(self._seat)
         if unknown:
             raise ConfigError(f"no player is called {sorted(unknown)[0]!r} in this game")
@@ -141,10 +145,10 @@ class HopplusEnv(ParallelEnv[str, Observation, int]):
         seen = jax.device_get(view)
         return {
             name: {
-                "observation": seen.planes[seat],
+                "observation": seen.planes[seat].copy(),
                 "action_mask": seen.legal[seat].astype(np.int8),
-                "time": seen.time[seat].reshape(1),
-                "last_actions": seen.last_actions[seat],
+                "time": seen.time[seat].reshape(1).copy(),
+                "last_actions": seen.last_actions[seat].copy(),
             }
             for name, seat in self._seat.items()
         }
@@ -153,6 +157,8 @@ class HopplusEnv(ParallelEnv[str, Observation, int]):
         """The board as text or as a picture, [height, width, 3] uint8, by `render_mode`."""
         if self.render_mode is None:
             return None
+        if self._state is None:
+            raise ConfigError("there is nothing to render yet: call reset first")
         frame = Frame(
             layout=self.game.show(self._state),
             step=self._steps,
@@ -174,10 +180,8 @@ def parallel_env(
     """
     if config is not None and settings:
         raise ConfigError("give either a config or single settings, not both")
-    try:
-        config = config or GameConfig(**settings)
-    except TypeError:
-        known = GameConfig.__dataclass_fields__
-        unknown = ", ".join(sorted(set(settings) - set(known)))
-        raise ConfigError(f"the game has no setting {unknown}; it has {', '.join(known)}") from None
-    return HopplusEnv(config, render_mode)
+    known = [field.name for field in dataclasses.fields(StagHuntConfig)]
+    for name in settings:
+        if name not in known:
+            raise ConfigError(f"the game has no setting {name}; it has {', '.join(known)}")
+    return HopplusEnv(make_game(config or StagHuntConfig(**settings)), render_mode)

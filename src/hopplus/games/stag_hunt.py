@@ -4,6 +4,7 @@ Prey are one array, stags first, then hares, so that every rule about a catch is
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
 import equinox as eqx
@@ -33,16 +34,18 @@ class StagHuntState(eqx.Module):
     first_catch: jax.Array  # [] int32, steps played when the first prey was caught; -1 none yet
 
 
-class StagHunt(eqx.Module):
-    """The rules for one setting of the game."""
+@dataclass(frozen=True)
+class StagHunt:
+    """The rules for one setting of the game; equal settings are equal games."""
 
-    config: StagHuntConfig = eqx.field(static=True)
-    bank: grid.Bank
+    config: StagHuntConfig = field(default_factory=StagHuntConfig)
+    bank: grid.Bank = field(init=False, repr=False, compare=False)  # follows from the config
 
-    def __init__(self, config: StagHuntConfig | None = None) -> None:
-        c = self.config = config or StagHuntConfig()
+    def __post_init__(self) -> None:
+        c = self.config
         room = c.seats + c.stags + c.hares
-        self.bank = grid.draw_bank(c.rows, c.columns, c.obstacles, c.boards, room, c.board_seed)
+        bank = grid.draw_bank(c.rows, c.columns, c.obstacles, c.boards, room, c.board_seed)
+        object.__setattr__(self, "bank", bank)
 
     @property
     def name(self) -> str:
@@ -88,14 +91,15 @@ class StagHunt(eqx.Module):
 
     def init(self, key: jax.Array) -> StagHuntState:  # [1]
         c = self.config
+        bank: grid.Bank = jax.tree.map(jnp.asarray, self.bank)
         board: jax.Array | int = 0
-        if self.bank.boards > 1:
+        if bank.boards > 1:
             key, key_board = jax.random.split(key)
-            board = jax.random.randint(key_board, (), 0, self.bank.boards)
+            board = jax.random.randint(key_board, (), 0, bank.boards)
         pieces = c.seats + c.stags + c.hares
-        cells = grid.distinct_places(key, self.bank.cells[board], self.bank.free[board], pieces)
+        cells = grid.distinct_places(key, bank.cells[board], bank.free[board], pieces)
         return self._start(
-            self.bank.walls[board],
+            bank.walls[board],
             cells[: c.seats],
             jnp.ones(c.seats, bool),
             cells[c.seats :],
@@ -129,7 +133,7 @@ class StagHunt(eqx.Module):
 
         done = (steps >= c.horizon) | ~present.any() | ~alive.any()  # [9]
         if c.grace is not None:
-            done = done | ((first >= 0) & (steps >= first + c.grace))
+            done = done | ((first >= 0) & (steps - first >= c.grace))
         after = StagHuntState(
             walls=state.walls,
             seats=jnp.where(moves, target, state.seats),

@@ -43,11 +43,6 @@ def make_company(
 ) -> Company:
     """Seat players by name: `learn`, one of the `known`, or a scripted one."""
     known = known or {}
-    if len(names) != game.seats:
-        raise ConfigError(
-            f"{','.join(names)!r} names {len(names)} player{'s' * (len(names) != 1)} but the game"
-            f" has {game.seats} seats"
-        )
     players: list[Player] = []
     for name in names:
         if name == "learn" and learner:
@@ -68,11 +63,6 @@ def fitting(trained: Trained, name: str, game: Game) -> Trained:
             f" of {game.shape}"
         )
     return named(trained, name, greedy=trained.actor.greedy)
-
-
-def split_names(names: str) -> list[str]:
-    """`stag, stag,hare` to its parts."""
-    return [name.strip() for name in names.split(",")]
 
 
 def is_file_name(name: str) -> bool:

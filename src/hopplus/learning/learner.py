@@ -145,7 +145,7 @@ class Learner:
         ) -> tuple[Params, optax.OptState, Metrics]:
             (_, parts), slope = jax.value_and_grad(loss, has_aux=True)(params, part)
             change, optimiser = self.optimiser.update(slope, optimiser, params)
-            parts["gradient_norm"] = optax.global_norm(slope)
+            parts["gradient_norm"] = optax.tree.norm(slope)
             return optax.apply_updates(params, change), optimiser, parts
 
         def minibatch(

@@ -54,7 +54,8 @@ def ppo_loss(
     logits, value = jax.vmap(judge, in_axes=(None, 0))(params, batch.view)
     mask = batch.present
     log_prob = jnp.take_along_axis(logits, batch.action[:, None], axis=-1)[:, 0]
-    change = log_prob - batch.log_prob
+    # Masked before the exponential: an infinity there would be no number in the gradient.
+    change = jnp.where(mask, log_prob - batch.log_prob, 0.0)
     ratio = jnp.exp(change)
     advantage = normalised(batch.returns - batch.value, mask)
     clipped = jnp.clip(ratio, 1 - config.clip, 1 + config.clip)

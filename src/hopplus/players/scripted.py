@@ -115,8 +115,7 @@ class Seek:
         here, things, walls = (
             view.planes[..., plane] > 0 for plane in (0, self.target.plane, self.obstacles)
         )
-        nearer = first_moves(here, things, walls) & view.legal[:STAY]
-        wanted = jnp.zeros(view.legal.shape, bool).at[:STAY].set(nearer)
+        wanted = jnp.zeros(view.legal.shape, bool).at[:STAY].set(first_moves(here, things, walls))
         wanted = wanted.at[self.target.action].set((here & things).any())
         wanted = wanted.at[STAY].set(~wanted.any())
         return uniform(wanted)
@@ -188,7 +187,7 @@ class Noisy:
 
     @property
     def name(self) -> str:
-        return f"noisy-{self.script.name}:{self.rate:g}"
+        return f"noisy-{self.script.name}:{self.rate!r}"
 
     @property
     def uses_chance(self) -> bool:
@@ -246,5 +245,7 @@ def _rate(name: str, text: str) -> float:
     except ValueError:
         rate = -1.0
     if not 0 <= rate <= 1:
-        raise ConfigError(f"player {name!r} needs a rate from 0 to 1, such as noisy-stag:0.1")
+        raise ConfigError(
+            f"player {name!r} needs a rate from 0 to 1 behind a colon, as in noisy-stag:0.1"
+        )
     return rate

@@ -77,10 +77,16 @@ class Seating:
 
 def seat_players(names: str, game: Game) -> Seating:
     """Seat scripted players by their names, separated by commas: `stag,stag,hare,random`."""
+    called = split_names(names, game.seats)
+    return Seating(tuple(scripted(name, game) for name in called))
+
+
+def split_names(names: str, seats: int) -> list[str]:
+    """The names in `stag, stag,hare`, one for each seat."""
     called = [name.strip() for name in names.split(",")]
-    if len(called) != game.seats:
+    if len(called) != seats:
         raise ConfigError(
             f"{names!r} names {len(called)} player{'s' * (len(called) != 1)} but the game has"
-            f" {game.seats} seats"
+            f" {seats} seats"
         )
-    return Seating(tuple(scripted(name, game) for name in called))
+    return called

@@ -94,6 +94,11 @@ class RunFolder:
         with clear_errors(f"write in {self.path}"), self.metrics_file.open("a") as file:
             file.write(json.dumps(record) + "\n")
 
+    def result(self) -> dict[str, Any] | None:
+        """What came of the run, if it is finished."""
+        file = self.path / "result.json"
+        return json.loads(file.read_text(encoding="utf-8")) if file.exists() else None
+
     def write_result(self, result: dict[str, Any]) -> None:
         with clear_errors(f"write in {self.path}"):
             content = json.dumps(result, indent=2).encode()

@@ -56,15 +56,17 @@ class Progress:
         self._watchdog = Watchdog() if watched else None
         self._bar: Bar | None = None
         if stream.isatty():
+            console = Console(file=stream)
+            wide = console.width >= 100
             self._bar = Bar(
                 SpinnerColumn(),
                 TextColumn("{task.description}"),
-                BarColumn(),
+                *[BarColumn()] * wide,
                 MofNCompleteColumn(),
                 _Rate(unit),
                 TimeRemainingColumn(),
                 TextColumn("{task.fields[note]}"),
-                console=Console(file=stream),
+                console=console,
                 refresh_per_second=4,
                 transient=True,
             )
@@ -72,14 +74,17 @@ class Progress:
     def __enter__(self) -> "Progress":
         if self._watchdog:
             self._watchdog.__enter__()
-        self._began = self._spoke = time.monotonic()
+        self._entered = self._began = self._spoke = time.monotonic()
         if self._bar:
             self._bar.start()
             self._task = self._bar.add_task(self.what, total=self.total, note="compiling")
         return self
 
     def advance(self, units: int, note: str = "") -> None:
-        """So many more units are done."""
+        """So many more units are done; the first come after compilation and count for no rate."""
+        if self.done == 0:
+            self._began, self._uncounted = time.monotonic(), units
+            self._compiled = self._began - self._entered
         self.done += units
         if self._watchdog:
             self._watchdog.beat()
@@ -90,12 +95,15 @@ class Progress:
             self._line(note)
 
     def _line(self, note: str) -> None:
-        spent = time.monotonic() - self._began
-        rate = self.done / spent
-        left = (self.total - self.done) / rate
+        counted = self.done - self._uncounted
+        rate = counted / max(time.monotonic() - self._began, 1e-9)
+        pace = f"started in {self._compiled:.0f} s (mostly compilation)"
+        if counted:
+            left = (self.total - self.done) / rate
+            pace = f"{rate_text(rate)} a second, {left:,.0f} s left"
         print(
-            f"{self.what}: {self.done:,} of {self.total:,} {self.unit}, {rate_text(rate)} a second,"
-            f" {left:,.0f} s left{', ' * bool(note)}{note}",
+            f"{self.what}: {self.done:,} of {self.total:,} {self.unit}, {pace}"
+            f"{', ' * bool(note)}{note}",
             file=self._stream,
             flush=True,
         )

@@ -1,0 +1,119 @@
+"""From a run's configuration and files to the things they stand for: its learner, its players."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import jax
+import numpy as np
+
+from hopplus.config import ConfigError, TrainConfig
+from hopplus.games import make_game
+from hopplus.learning.company import is_file_name, make_company
+from hopplus.learning.learner import Learner, Learning
+from hopplus.learning.trained import Trained, named, read_player, write_player
+from hopplus.players.actor import make_actor
+from hopplus.players.seating import split_names
+from hopplus.runs.folder import RunFolder, make_run, open_run
+
+INSIDE = "players/"  # where a run keeps players from elsewhere
+
+
+def new_run(path: Path, config: TrainConfig) -> RunFolder:
+    """Make the folder of a run; players from elsewhere are copied into it."""
+    names = seat_names(config)
+    guests = {name: find_trained(name, seat) for seat, name in enumerate(names) if is_guest(name)}
+    inside = {name: f"{INSIDE}{number}.safetensors" for number, name in enumerate(guests)}
+    settled = replace(config, seats=",".join(inside.get(name, name) for name in names))
+    make_learner(settled, {inside[name]: guests[name] for name in guests})  # complains if it must
+    run = make_run(path, settled)
+    for name, trained in guests.items():
+        write_player(path / inside[name], trained)
+    return run
+
+
+def seat_names(config: TrainConfig) -> list[str]:
+    """One name per seat."""
+    seats = config.game.seats
+    return split_names(config.seats, seats) if config.seats else ["learn"] * seats
+
+
+def is_guest(name: str) -> bool:
+    """Whether a name means a run or a player's file."""
+    return name != "learn" and is_file_name(name)
+
+
+def find_trained(name: str, seat: int, seed: int = 0) -> Trained:
+    """The player that `runs/a` (of the same seat), `runs/a@2` or `file.safetensors` means."""
+    path, _, number = name.rpartition("@")
+    if path and not number.isdigit():
+        raise ConfigError(f"{name!r} needs a seat number behind the @")
+    place = Path(path or name)
+    if place.is_file():
+        return read_player(place)
+    players = run_players(open_run(place), seed)
+    seat = int(number) if path else seat
+    if seat not in players:
+        raise ConfigError(f"seat {seat} of {place} is no learned player; {sorted(players)} are")
+    return players[seat]
+
+
+def run_players(run: RunFolder, seed: int = 0) -> dict[int, Trained]:
+    """The learned players of a run by their seats; `seed` counts the run's seeds from 0."""
+    config = run.config()
+    if not 0 <= seed < config.seeds:
+        raise ConfigError(f"the run has {config.seeds} seeds, numbered from 0, and no {seed}")
+    learner = restored_learner(run)
+    _, learning = run.load(empty_learning(learner, config))
+    sets = jax.tree.map(lambda leaf: leaf[seed], learning.params[learner.learning])
+    return {
+        int(seat): named(
+            Trained(
+                learner.actor,
+                jax.tree.map(
+                    lambda leaf: leaf[0 if learner.actor.shares_params else place],  # noqa: B023
+                    sets,
+                ),
+            ),
+            f"seat {seat}",
+        )
+        for place, seat in enumerate(learner.seats)
+    }
+
+
+def run_seats(run: RunFolder, seed: int = 0) -> list[str | Trained]:
+    """Who sits in each seat of a run: a learned player, one from elsewhere, or a script's name."""
+    learned = run_players(run, seed)
+    return [
+        learned.get(seat) or (read_player(run.path / name) if name.startswith(INSIDE) else name)
+        for seat, name in enumerate(seat_names(run.config()))
+    ]
+
+
+def make_learner(config: TrainConfig, guests: dict[str, Trained]) -> Learner:
+    """The learner a configuration describes, with the trained players it names."""
+    names = seat_names(config)
+    if "learn" not in names:
+        raise ConfigError("nobody learns: at least one of --seats must be learn")
+    game = make_game(config.game)
+    actor = make_actor("learn", game, config.net, shares_params=config.ppo.parameters == "shared")
+    company = make_company(names, game, guests, actor)
+    group = [player.name for player, _ in company.seating.groups].index("learn")
+    return Learner(game, company, config.ppo, config.updates, group)
+
+
+def restored_learner(run: RunFolder) -> Learner:
+    """The learner of an existing run."""
+    config = run.config()
+    files = {name for name in seat_names(config) if name.startswith(INSIDE)}
+    return make_learner(config, {name: read_player(run.path / name) for name in files})
+
+
+def seed_keys(config: TrainConfig) -> jax.Array:
+    """[S] a key for each seed, the same whether it runs alone or beside others."""
+    return jax.vmap(jax.random.key)(np.arange(config.seed, config.seed + config.seeds))
+
+
+def empty_learning(learner: Learner, config: TrainConfig) -> Learning:
+    """The shapes of what is learned, over seeds."""
+    shapes: Learning = jax.eval_shape(jax.vmap(learner.init), seed_keys(config))
+    return shapes

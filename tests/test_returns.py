@@ -1,0 +1,77 @@
+"""Returns: numbers worked by hand, and GAE as its definition has it."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from hopplus.learning.learner import shared_reward
+from hopplus.learning.returns import lambda_returns
+
+
+def test_by_hand() -> None:
+    # Three steps, no ending: values 1, 2, 3 and 4 after the last.
+    found = lambda_returns(
+        jnp.array([1.0, 0.0, 2.0]),
+        jnp.array([1.0, 2.0, 3.0, 4.0]),
+        jnp.ones(4, bool),
+        jnp.zeros(3, bool),
+        0.5,
+        0.5,
+    )
+    # G2 = 2 + .5*4 = 4; G1 = 0 + .5*(.5*3 + .5*4) = 1.75; G0 = 1 + .5*(.5*2 + .5*1.75) = 1.9375
+    np.testing.assert_allclose(found, [1.9375, 1.75, 4.0])
+
+
+def test_an_ending_cuts() -> None:
+    found = lambda_returns(
+        jnp.array([1.0, 5.0, 2.0]),
+        jnp.array([1.0, 2.0, 3.0, 4.0]),
+        jnp.ones(4, bool),
+        jnp.array([False, True, False]),
+        1.0,
+        1.0,
+    )
+    np.testing.assert_allclose(found, [6.0, 5.0, 6.0])  # Monte-Carlo; the last episode goes on
+
+
+@pytest.mark.parametrize("jitted", [False, True])
+def test_gae_by_its_definition(jitted: bool) -> None:
+    rng = np.random.default_rng(0)
+    reward, value, done = rng.normal(size=20), rng.normal(size=21), rng.random(20) < 0.2
+    function = jax.jit(lambda_returns) if jitted else lambda_returns
+    found = function(
+        jnp.asarray(reward), jnp.asarray(value), jnp.ones(21, bool), jnp.asarray(done), 0.9, 0.7
+    )
+    for t in range(20):  # sum over k of (discount * mix)^k delta_{t+k}, up to the ending
+        advantage, weight = 0.0, 1.0
+        for k in range(t, 20):
+            ahead = 0.0 if done[k] else 0.9 * value[k + 1]
+            advantage += weight * (reward[k] + ahead - value[k])
+            weight *= 0.0 if done[k] else 0.9 * 0.7
+        np.testing.assert_allclose(found[t] - value[t], advantage, rtol=1e-4, atol=1e-5)
+
+
+def test_values_of_a_seat_that_has_left_mean_nothing() -> None:
+    """It leaves with step 1; what its company earns later still counts, values do not."""
+
+    def found(nonsense: float) -> jax.Array:
+        return lambda_returns(
+            jnp.array([0.0, 1.0, 0.0, 8.0]),
+            jnp.array([1.0, 2.0, nonsense, nonsense, nonsense]),
+            jnp.array([True, True, False, False, False]),
+            jnp.array([False, False, False, True]),
+            0.5,
+            0.5,
+        )
+
+    # G3 = 8; G2 = 4; G1 = 1 + .5*4 = 3, whole; G0 = 0 + .5*(.5*2 + .5*3) = 1.25
+    np.testing.assert_allclose(found(100.0), [1.25, 3.0, 4.0, 8.0])
+    np.testing.assert_array_equal(found(100.0), found(-7.0))
+
+
+def test_prosociality() -> None:
+    reward = jnp.array([[5.0, 5.0, 1.0, 1.0]])
+    np.testing.assert_array_equal(shared_reward(reward, 0.0), reward)
+    np.testing.assert_allclose(shared_reward(reward, 1.0), [[3.0] * 4])
+    np.testing.assert_allclose(shared_reward(reward, 0.25), [[4.5, 4.5, 1.5, 1.5]])
