@@ -12,6 +12,12 @@ from hopplus.config import StagHuntConfig
 from hopplus.games.game import views
 from hopplus.games.stag_hunt import StagHunt
 
+_SMALL_RUN = """
+--game.size 3 --game.seats 2 --game.hares 2 --net.hidden 16 --ppo.games 16 --ppo.unroll 8
+--ppo.minibatches 2 --ppo.epochs 1 --steps 3840 --checkpoint-every 4 --seeds 2
+"""
+SMALL_RUN = _SMALL_RUN.split()  # 30 updates; one setting for all, compiled once
+
 
 @dataclass(frozen=True)
 class Compiled:

@@ -197,14 +197,14 @@ class PPOConfig:
     """How far a value may move in an update."""
     value_weight: float = 0.5
     """Weight of the value loss."""
-    entropy: float = 0.01
+    entropy: float = 0.05
     """Weight of the entropy bonus at the beginning."""
-    entropy_end: float | None = None
-    """Weight of the entropy bonus at the end; the same when not given."""
+    entropy_end: float | None = 0.003
+    """Weight of the entropy bonus at the end, reached linearly; as at the beginning when None."""
     gradient_norm: float = 0.5
     """Largest norm of a gradient."""
-    discount: float = 0.99
-    """What a reward is worth a step later."""
+    discount: float = 1.0
+    """What a reward is worth a step later; below 1, near hares beat far stags on large boards."""
     mix: float = 0.95
     """GAE's lambda; 1 is the Monte-Carlo return."""
     prosociality: float = 0.0
@@ -253,7 +253,7 @@ class TrainConfig:
     """Who sits where: learn, a scripted player, a run (runs/a, runs/a@2) or an exported player; all
     learn when not given."""
     steps: int = 1_000_000
-    """Environment steps of each seed, rounded up to whole updates."""
+    """Environment steps of each seed at most; whole updates are played, one at least."""
     seeds: int = 1
     """Independent runs, side by side in one program."""
     seed: int = 0
@@ -271,7 +271,7 @@ class TrainConfig:
 
     @property
     def updates(self) -> int:
-        return math.ceil(self.steps / self.ppo.steps)
+        return max(1, self.steps // self.ppo.steps)
 
 
 def to_json(config: Any) -> dict[str, Any]:

@@ -8,8 +8,9 @@ import tyro
 
 from hopplus.bench.game import measure_game
 from hopplus.bench.soak import soak
+from hopplus.bench.train import measure_train
 from hopplus.cli.options import check_games, check_positive, check_seed
-from hopplus.config import GameConfig
+from hopplus.config import GameConfig, TrainConfig
 from hopplus.runs.progress import Progress
 from hopplus.runs.watchdog import Watchdog
 from hopplus.runtime import device_line
@@ -53,6 +54,38 @@ class BenchGame:
 
 
 @dataclass(frozen=True)
+class BenchTrain:
+    """Environment steps per second of PPO, with everything an update does."""
+
+    config: Annotated[TrainConfig, tyro.conf.arg(name="")] = field(default_factory=TrainConfig)
+    seconds: float = 10.0
+    """How long to measure, after compilation."""
+    json: bool = False
+    """Print JSON instead of lines."""
+
+    def run(self) -> int:
+        check_positive(seconds=self.seconds)
+        with Watchdog():
+            speed = measure_train(self.config, self.seconds)
+        if self.json:
+            print(json.dumps({"machine": device_line(), **speed.as_json()}, indent=2))
+            return 0
+        c = self.config
+        print(
+            f"PPO, {c.game.name} {c.game.rows}x{c.game.columns}, {c.game.seats} seats,"
+            f" {c.ppo.games:,} games, {c.seeds} seeds, {device_line()}"
+        )
+        print(f"first update     {speed.first_update_seconds:12,.1f} s, compilation included")
+        print(f"then             {speed.rate:12,.0f} steps/s (best {speed.best_rate:,.0f})")
+        print(
+            f"matrix products  {speed.flops / 1e9:12,.1f} GFLOP/s,"
+            f" {speed.flops / speed.peak_flops:.1%} of the {speed.peak_flops / 1e9:,.0f} that one"
+            " large product reaches here"
+        )
+        return 0
+
+
+@dataclass(frozen=True)
 class BenchSoak:
     """Run a long compiled learning loop many times and count how often it came to its end."""
 
@@ -87,6 +120,7 @@ class Bench:
 
     what: (
         Annotated[BenchGame, tyro.conf.subcommand("game")]
+        | Annotated[BenchTrain, tyro.conf.subcommand("train")]
         | Annotated[BenchSoak, tyro.conf.subcommand("soak")]
     )
 

@@ -105,11 +105,12 @@ def _record(number: int, config: TrainConfig, metrics: dict[str, Any]) -> dict[s
 def _check_finite(record: dict[str, Any], run: RunFolder) -> None:
     for name in LOSSES:
         if not np.isfinite(record[name]).all():
-            saved = steps_of(run.checkpoints)
-            good = f"the last good checkpoint is {run.checkpoints / str(saved[-1])}"
+            good = "there is no checkpoint before it"
+            if saved := steps_of(run.checkpoints):
+                good = f"the last good checkpoint is {run.checkpoints / str(saved[-1])}"
             raise RunError(
                 f"the {name} of update {record['update']} (step {record['steps']:,}) is not a"
-                f" finite number; {good if saved else 'there is no checkpoint before it'}"
+                f" finite number; {good}"
             )
 
 

@@ -31,7 +31,7 @@ def named_arrays(tree: Any) -> dict[str, np.ndarray]:
     """Every array of a pytree by its path; keys of randomness as their numbers."""
     leaves, _ = jax.tree_util.tree_flatten_with_path(tree)
     return {
-        jax.tree_util.keystr(path): np.ascontiguousarray(jax.device_get(_plain(leaf)))
+        jax.tree_util.keystr(path): np.asarray(jax.device_get(_plain(leaf)), order="C")
         for path, leaf in leaves
     }
 

@@ -1,0 +1,72 @@
+"""How fast is learning? Environment steps per second, and the share of the machine it uses."""
+
+import time
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from hopplus.config import TrainConfig
+from hopplus.learning.learner import Learner
+from hopplus.learning.restore import make_learner, seed_keys
+
+
+@dataclass(frozen=True)
+class TrainSpeed:
+    """Steps per second of whole updates: play, views, returns, gradients, new episodes."""
+
+    first_update_seconds: float  # compilation included
+    rate: float  # the median over updates, all seeds together
+    best_rate: float
+    flops: float  # per second, of the networks' matrix products alone
+    peak_flops: float  # per second, of one large matrix product on this machine
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def measure_train(config: TrainConfig, seconds: float) -> TrainSpeed:
+    """Train for about `seconds` after compilation, writing nothing."""
+    learner = make_learner(config, {})
+    began = time.perf_counter()
+    learning = jax.jit(jax.vmap(learner.init))(seed_keys(config))
+    update = jax.jit(jax.vmap(learner.update), donate_argnums=0)
+    learning, _ = jax.block_until_ready(update(learning))
+    first = time.perf_counter() - began
+    rates: list[float] = []
+    until = time.perf_counter() + seconds
+    while time.perf_counter() < until or len(rates) < 5:
+        began = time.perf_counter()
+        learning, _ = jax.block_until_ready(update(learning))
+        rates.append(config.ppo.steps * config.seeds / (time.perf_counter() - began))
+    rate = float(np.median(rates))
+    per_step = products_per_step(learner)
+    return TrainSpeed(first, rate, max(rates), 2 * per_step * rate, peak_flops())
+
+
+def products_per_step(learner: Learner) -> float:
+    """Multiplications of matrix products per environment step, by the shapes of the weights.
+
+    Playing takes one forward pass. Each epoch takes another, the slope of every weight, and the
+    slope of every layer's input but the first.
+    """
+    params = jax.eval_shape(learner.actor.init, jax.random.key(0))
+    sizes = [leaf.size for leaf in jax.tree.leaves(params) if leaf.ndim > 1]
+    forward, first = sum(sizes), sizes[0]
+    epochs = learner.config.epochs
+    return float(len(learner.seats) * (forward + epochs * (3 * forward - first)))
+
+
+def peak_flops(size: int = 2048) -> float:
+    """Floating-point operations per second of one large matrix product in 32 bits."""
+    matrix = jnp.ones((size, size))
+    product = jax.jit(lambda a: a @ a)
+    product(matrix).block_until_ready()
+    spent = []
+    for _ in range(5):
+        began = time.perf_counter()
+        product(matrix).block_until_ready()
+        spent.append(time.perf_counter() - began)
+    return float(2 * size**3 / min(spent))

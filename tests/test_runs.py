@@ -1,0 +1,295 @@
+"""Runs that never lose anything: checkpoints, resuming, and what may go wrong with a disk."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from conftest import SMALL_RUN
+from hopplus.cli import main
+from hopplus.config import ConfigError, StagHuntConfig, TrainConfig, from_json, to_json
+from hopplus.runs import checkpoint
+from hopplus.runs.folder import open_run
+
+
+def command(runs: Path, name: str) -> list[str]:
+    return ["train", "ppo", "--runs", str(runs), "--name", name, *SMALL_RUN]
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of 30 updates that nothing disturbed."""
+    runs = tmp_path_factory.mktemp("runs")
+    assert main(command(runs, "whole")) == 0
+    return runs / "whole"
+
+
+def final_arrays(run: Path) -> dict[str, np.ndarray]:
+    return checkpoint.read_checkpoint(run / "checkpoints" / "30")
+
+
+def assert_same_run(one: Path, two: Path) -> None:
+    """Bit for bit: metrics and everything in the last checkpoint."""
+    assert (one / "metrics.jsonl").read_bytes() == (two / "metrics.jsonl").read_bytes()
+    first, second = final_arrays(one), final_arrays(two)
+    assert first.keys() == second.keys()
+    for name in first:
+        np.testing.assert_array_equal(first[name], second[name])
+
+
+def test_the_folder_holds_everything(whole: Path) -> None:
+    facts = json.loads((whole / "config.json").read_text())
+    assert facts["config"]["game"]["size"] == 3
+    assert facts["seeds"] == [0, 1]
+    assert facts["versions"]["jax"] == jax.__version__
+    assert facts["hardware"]
+    records = open_run(whole).metrics()
+    assert [record["update"] for record in records] == list(range(1, 31))
+    assert np.shape(records[-1]["return_sum"]) == (2, 2)  # seeds, seats
+    result = json.loads((whole / "result.json").read_text())
+    assert np.shape(result["returns"]) == (2, 2)
+    assert result["steps"] == 3840
+    assert list((whole / "tensorboard").iterdir())
+    names = sorted(int(path.name) for path in (whole / "checkpoints").iterdir())
+    assert names[-3:] == [24, 28, 30]  # the last three, and the best
+    assert len(names) <= 4
+
+
+def test_seeds_side_by_side_are_those_alone(whole: Path, tmp_path: Path) -> None:
+    """The second of two seeds starts from the same parameters as seed 1 alone, and differs."""
+    assert main([*command(tmp_path, "alone"), "--seeds", "1", "--seed", "1"]) == 0
+    both, alone = open_run(whole).metrics(), open_run(tmp_path / "alone").metrics()
+    np.testing.assert_array_equal(both[0]["episodes"][1], alone[0]["episodes"][0])
+    np.testing.assert_allclose(both[0]["return_sum"][1], alone[0]["return_sum"][0], rtol=1e-5)
+    assert both[0]["return_sum"][0] != both[0]["return_sum"][1]
+
+
+KILLED_WHILE_WRITING = """
+import os, signal, sys
+from hopplus.runs import checkpoint
+real, calls = checkpoint.write_durably, 0
+def dying(path, content):
+    global calls
+    calls += 1
+    if calls == {call}:
+        with open(path, "wb") as file:
+            file.write(content[: len(content) // 2])
+        os.kill(os.getpid(), signal.SIGKILL)
+    real(path, content)
+checkpoint.write_durably = dying
+from hopplus.cli import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def test_killed_while_writing_and_resumed(whole: Path, tmp_path: Path) -> None:
+    """In the midst of arrays, of a manifest and of the first checkpoint: as if never stopped."""
+    run = tmp_path / "killed"
+    arguments = command(tmp_path, "killed")
+    # config.json is the first write, rewinding the second, then two for each checkpoint.
+    for call in (3, 4, 7):
+        program = KILLED_WHILE_WRITING.format(call=call)
+        ended = subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True)
+        assert ended.returncode == -signal.SIGKILL
+        assert not (run / "result.json").exists()
+        arguments = ["resume", str(run)]
+    assert main(["resume", str(run)]) == 0
+    assert_same_run(whole, run)
+
+
+def test_killed_at_random_moments_and_resumed(whole: Path, tmp_path: Path) -> None:
+    run, dice, kills = tmp_path / "killed", random.Random(5), 0
+    arguments = command(tmp_path, "killed")
+    for _ in range(3):
+        process = subprocess.Popen(
+            [sys.executable, "-m", "hopplus", *arguments], stderr=subprocess.DEVNULL
+        )
+        metrics, begun = run / "metrics.jsonl", len(open_run(run).metrics()) if kills else 0
+        target = begun + dice.randint(1, 8)
+        while process.poll() is None:
+            if metrics.exists() and metrics.read_bytes().count(b"\n") >= target:
+                time.sleep(dice.random() * 0.02)
+                process.kill()
+                break
+            time.sleep(0.005)
+        kills += process.wait() == -signal.SIGKILL
+        arguments = ["resume", str(run)]
+    assert kills >= 2
+    assert main(["resume", str(run)]) == 0
+    assert_same_run(whole, run)
+
+
+def test_ctrl_c_saves_and_says_how_to_go_on(whole: Path, tmp_path: Path) -> None:
+    run = tmp_path / "stopped"
+    arguments = [*command(tmp_path, "stopped"), "--steps", "12800000"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "hopplus", *arguments], stderr=subprocess.PIPE, text=True
+    )
+    while not (run / "metrics.jsonl").exists():
+        assert process.poll() is None
+        time.sleep(0.05)
+    while (run / "metrics.jsonl").read_bytes().count(b"\n") < 6:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert f"hopplus resume {run}" in err
+    assert "Traceback" not in err
+    done = len(open_run(run).metrics())
+    assert checkpoint.steps_of(run / "checkpoints")[-1] == done
+
+
+def test_a_finished_run_is_left_alone(whole: Path) -> None:
+    before = {path: path.stat().st_mtime_ns for path in whole.rglob("*") if path.is_file()}
+    assert main(["resume", str(whole)]) == 0
+    after = {path: path.stat().st_mtime_ns for path in whole.rglob("*") if path.is_file()}
+    assert before == after
+
+
+def tree() -> dict[str, Any]:
+    return {
+        "weights": jnp.arange(6.0).reshape(2, 3),
+        "count": jnp.int32(7),
+        "flags": jnp.array([True, False]),
+        "key": jax.random.split(jax.random.key(3), 2),
+        "none": jnp.zeros((0, 4)),
+    }
+
+
+def test_checkpoints_round_trip(tmp_path: Path) -> None:
+    path = checkpoint.write_checkpoint(tmp_path, 5, tree(), {"score": 1.5})
+    arrays = checkpoint.read_checkpoint(path)
+    back = checkpoint.filled(tree(), arrays, "it")
+    for one, two in zip(jax.tree.leaves(tree()), jax.tree.leaves(back), strict=True):
+        assert one.dtype == two.dtype
+        np.testing.assert_array_equal(checkpoint._plain(one), checkpoint._plain(two))
+    assert checkpoint.read_manifest(path)["score"] == 1.5
+    with pytest.raises(checkpoint.DamagedError, match="weights"):
+        checkpoint.filled({**tree(), "weights": jnp.zeros(3)}, arrays, "it")
+    with pytest.raises(checkpoint.DamagedError, match="missing or too much"):
+        checkpoint.filled({"other": jnp.zeros(1)}, arrays, "it")
+
+
+def damage_nothing(path: Path) -> None:
+    pass
+
+
+def flip_a_bit(path: Path) -> None:
+    file = path / checkpoint.ARRAYS
+    content = bytearray(file.read_bytes())
+    content[-1] ^= 1
+    file.write_bytes(content)
+
+
+def cut_short(path: Path) -> None:
+    file = path / checkpoint.ARRAYS
+    file.write_bytes(file.read_bytes()[:-10])
+
+
+def lose_the_manifest(path: Path) -> None:
+    (path / checkpoint.MANIFEST).unlink()
+
+
+@pytest.mark.parametrize("damage", [flip_a_bit, cut_short, lose_the_manifest, damage_nothing])
+def test_a_damaged_checkpoint_is_named_and_the_one_before_used(
+    damage: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    run = open_run(tmp_path)
+    run.save(1, tree(), {"score": 0.0}, keep=3)
+    run.save(2, tree(), {"score": 0.0}, keep=3)
+    damage(run.checkpoints / "2")
+    step, _ = run.load(tree())
+    said = capsys.readouterr().err
+    if damage is damage_nothing:
+        assert (step, said) == (2, "")
+    else:
+        assert step == 1
+        assert str(run.checkpoints / "2") in said
+        assert "using the one before it" in said
+
+
+def test_pruning_keeps_the_last_and_the_best(tmp_path: Path) -> None:
+    for step, score in enumerate([1.0, 9.0, 3.0, 2.0, 4.0], 1):
+        checkpoint.write_checkpoint(tmp_path, step, tree(), {"score": score})
+    (tmp_path / f"{checkpoint.WRITING}-6").mkdir()
+    checkpoint.prune(tmp_path, keep=2)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["2", "4", "5"]
+
+
+def test_a_full_disk_damages_nothing(
+    whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The third checkpoint finds no room: one sentence, and the run goes on from the second."""
+    real, calls = checkpoint.write_durably, 0
+
+    def full(path: Path, content: bytes) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == 7:
+            raise OSError(28, os.strerror(28))
+        real(path, content)
+
+    monkeypatch.setattr(checkpoint, "write_durably", full)
+    assert main(command(tmp_path, "full")) == 2
+    said = capsys.readouterr().err
+    assert "No space left on device" in said
+    assert "Traceback" not in said
+    monkeypatch.setattr(checkpoint, "write_durably", real)
+    assert main(["resume", str(tmp_path / "full")]) == 0
+    assert_same_run(whole, tmp_path / "full")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--name", "whole"], "exists already"),
+        (["--runs", "/proc/none"], "cannot make the run folder"),
+        (["--seats", "stag,hare"], "nobody learns"),
+        (["--seats", "learn"], "names 1 player but the game has 2 seats"),
+        (["--seats", "learn,stagg"], "did you mean stag?"),
+        (["--ppo.minibatches", "3"], "divisor"),
+        (["--steps", "0"], "--steps is 0"),
+    ],
+)
+def test_wrong_runs_make_no_folder(
+    arguments: list[str], words: str, whole: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = sorted(whole.parent.iterdir())
+    assert main([*command(whole.parent, "other"), *arguments]) == 2
+    assert words in capsys.readouterr().err
+    assert sorted(whole.parent.iterdir()) == before
+
+
+def test_resume_needs_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["resume", str(tmp_path)]) == 2
+    assert "is not a run of hopplus" in capsys.readouterr().err
+    (tmp_path / "config.json").write_text("{nonsense")
+    assert main(["resume", str(tmp_path)]) == 2
+    assert "no usable config.json" in capsys.readouterr().err
+
+
+def test_no_number_stops_the_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    wild = ["--ppo.learning-rate", "1e30", "--ppo.gradient-norm", "1e30"]
+    assert main([*command(tmp_path, "wild"), *wild]) == 1
+    said = capsys.readouterr().err
+    assert "is not a finite number" in said
+    assert "of update " in said
+    assert "checkpoint" in said
+
+
+def test_configurations_round_trip() -> None:
+    config = TrainConfig(game=StagHuntConfig(strength=(1, 2, 3, 4.5), sight=2), seats="a,b")
+    assert from_json(TrainConfig, json.loads(json.dumps(to_json(config)))) == config
+    with pytest.raises(ConfigError, match="no field other"):
+        from_json(TrainConfig, {"other": 1})

@@ -1,0 +1,110 @@
+"""Players of finished runs: in evaluation, in other runs, in files, in other programs."""
+
+import json
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+
+import hopplus
+from conftest import SMALL_RUN
+from hopplus.cli import main
+from hopplus.config import StagHuntConfig
+from hopplus.games.game import views
+from hopplus.games.pettingzoo import parallel_env
+from hopplus.games.stag_hunt import StagHunt
+from hopplus.learning.restore import find_trained, run_players
+from hopplus.runs.folder import open_run
+
+GAME = StagHuntConfig(size=3, seats=2, hares=2)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    runs = tmp_path_factory.mktemp("runs")
+    assert main(["train", "ppo", "--runs", str(runs), "--name", "a", *SMALL_RUN]) == 0
+    return runs / "a"
+
+
+def test_loaded_players_play_pettingzoo(run: Path) -> None:
+    players = hopplus.load_players(run)
+    assert list(players) == [0, 1]
+    env = parallel_env(GAME)
+    observations, _ = env.reset(seed=1)
+    while env.agents:
+        actions = {n: players[int(n[-1])].act(observations[n]) for n in env.agents}
+        for name, action in actions.items():
+            assert observations[name]["action_mask"][action]
+        observations, *_ = env.step(actions)
+
+
+def test_loaded_players_are_the_runs_own(run: Path) -> None:
+    """A greedy loaded player does what the run's network finds best, for each seat and seed."""
+    game = StagHunt(GAME)
+    seen = views(game, game.init(jax.random.key(2)))
+    said = set()
+    for seed in (0, 1):
+        players = hopplus.load_players(run, seed=seed, greedy=True)
+        for seat, trained in run_players(open_run(run), seed).items():
+            view = jax.tree.map(lambda leaf: leaf[seat], seen)  # noqa: B023
+            observation = {
+                "observation": view.planes,
+                "action_mask": view.legal,
+                "time": np.reshape(view.time, 1),
+                "last_actions": view.last_actions,
+            }
+            logits, _ = trained.params(view)
+            assert players[seat].act(observation) == int(np.argmax(logits))
+            said.add(tuple(np.asarray(logits).tolist()))
+    assert len(said) == 4  # two seats of two seeds, all different
+
+
+def test_export_and_import(run: Path, tmp_path: Path) -> None:
+    file = tmp_path / "player.safetensors"
+    assert main(["export", str(run), "--seat", "1", "--run-seed", "1", "--out", str(file)]) == 0
+    before = run_players(open_run(run), 1)[1]
+    after = find_trained(str(file), 0)  # another seat
+    jax.tree.map(np.testing.assert_array_equal, before.params, after.params)
+    assert hopplus.load_player(file).trained.actor.name == "a@1"
+
+
+def test_mixed_company(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Evaluate and replay a run's players among others; learn beside frozen ones."""
+    few = ["--episodes", "16", "--json"]
+    assert main(["evaluate", str(run), "--seats", "run,hare", "--greedy", *few]) == 0
+    seats = json.loads(capsys.readouterr().out)["seats"]
+    assert [seat["player"] for seat in seats] == ["a@0", "hare"]
+    gif = tmp_path / "x.gif"
+    assert main(["replay", str(run), "--seats", "stag,run", "--out", str(gif)]) == 0
+    assert gif.stat().st_size > 1000
+    beside = ["--runs", str(tmp_path), "--name", "b", "--seats", f"{run}@1,learn"]
+    assert main(["train", "ppo", *beside, *SMALL_RUN]) == 0
+    capsys.readouterr()
+    inside = find_trained(str(tmp_path / "b" / "players" / "0.safetensors"), 0)
+    frozen = run_players(open_run(run), 0)[1]
+    jax.tree.map(np.testing.assert_array_equal, inside.params, frozen.params)
+    assert list(run_players(open_run(tmp_path / "b"))) == [1]
+    assert main(["evaluate", str(tmp_path / "b"), *few]) == 0  # its whole company
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["evaluate", "{run}", "--game.size", "5"], "has a game of its own"),
+        (["evaluate", "{run}", "--run-seed", "5"], "the run has 2 seeds"),
+        (["evaluate", "nowhere"], "is not a run of hopplus"),
+        (["evaluate", "--players", "{run}@7,stag", "--game.seats", "2"], "no learned player"),
+        (["evaluate", "--players", "{run}@x,stag", "--game.seats", "2"], "seat number behind"),
+        (["evaluate", "--players", "{run},{run},stag,stag"], "cannot sit at one"),
+        (["export", "{run}", "--seat", "4", "--out", "x"], "--seat is 4"),
+        (["evaluate", "--players", "{run}/config.json,stag", "--game.seats", "2"], "cannot read"),
+    ],
+)
+def test_wrong_use(
+    arguments: list[str], words: str, run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([word.replace("{run}", str(run)) for word in arguments]) == 2
+    said = capsys.readouterr().err
+    assert words in said
+    assert said.count("\n") == 1
