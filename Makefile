@@ -5,7 +5,7 @@ BIN := .venv/bin
 .PHONY: help demo test lint types unit clean
 
 help:
-	@echo "make demo   plays scripted players, prints the table, writes demo/stag-hunt.gif"
+	@echo "make demo   plays scripted players, trains four by PPO, evaluates them, writes demo/ppo.gif"
 	@echo "make test   lint, types and tests (make lint, make types, make unit for one of them)"
 	@echo "make clean  removes the virtual environment and caches"
 	@echo "PYTHON=python3.12 chooses the interpreter; 3.11 or newer is needed"
@@ -19,8 +19,10 @@ help:
 
 demo: .venv/installed
 	$(BIN)/hopplus evaluate --players stag,stag,hare,random --episodes 10000
-	$(BIN)/hopplus replay --players stag,stag,hare,random --game.size 8 --game.obstacles 5 \
-	  --out demo/stag-hunt.gif
+	rm -rf demo/ppo
+	$(BIN)/hopplus train ppo --steps 5e5 --runs demo --name ppo
+	$(BIN)/hopplus evaluate demo/ppo --episodes 10000
+	$(BIN)/hopplus replay demo/ppo --out demo/ppo.gif
 
 test: lint types unit
 

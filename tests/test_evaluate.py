@@ -11,7 +11,7 @@ from scipy import stats
 from hopplus.config import StagHuntConfig
 from hopplus.evaluation.evaluate import Episodes, evaluate, first_episodes, summarise
 from hopplus.evaluation.film import film
-from hopplus.evaluation.statistics import estimate, student_quantile
+from hopplus.evaluation.statistics import estimate, seat_order_test, student_quantile
 from hopplus.games.stag_hunt import StagHunt
 from hopplus.learning.rollout import begin, start
 from hopplus.players.seating import seat_players
@@ -145,3 +145,12 @@ def test_interval_agrees_with_scipy() -> None:
     assert found.mean - found.half_width == pytest.approx(low, rel=1e-4)
     assert found.mean + found.half_width == pytest.approx(high, rel=1e-4)
     assert estimate(samples[:1]).as_json()["low"] is None
+
+
+def test_seat_order() -> None:
+    rng = np.random.default_rng(1)
+    fair = [seat_order_test(rng.normal(3, 0.1, (10, 4)), 500, seed) for seed in range(100)]
+    assert stats.kstest(fair, "uniform").pvalue > 0.001  # as a p-value should be
+    ordered = rng.normal(3, 0.1, (10, 4)) + np.array([0.3, 0.2, 0.1, 0.0])
+    assert seat_order_test(ordered) < 0.001
+    assert seat_order_test(np.array([[1.0, 2.0]])) == 1.0  # one run cannot tell

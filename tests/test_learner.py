@@ -11,7 +11,7 @@ import pytest
 from hopplus.config import NetConfig, PPOConfig, StagHuntConfig, TrainConfig
 from hopplus.games.stag_hunt import StagHunt, StagHuntState
 from hopplus.learning.company import Company
-from hopplus.learning.learner import Learner, Learning
+from hopplus.learning.learner import Learner, Learning, minibatch_rows
 from hopplus.learning.restore import make_learner
 from hopplus.players.seating import Seating
 from hopplus.presets import ABOUT, PRESETS
@@ -133,6 +133,21 @@ def test_each_seat_is_given_its_own_play() -> None:
         np.testing.assert_allclose(value, batch.value[seat], rtol=1e-4, atol=1e-5)
         chosen = np.take_along_axis(np.asarray(logits), batch.action[seat][:, None], 1)[:, 0]
         np.testing.assert_allclose(chosen, batch.log_prob[seat], rtol=1e-4, atol=1e-5)
+
+
+def test_minibatches_hold_every_row_once() -> None:
+    for whole in (False, True):
+        rows = np.asarray(minibatch_rows(jax.random.key(0), 2 * 3 * 8, 4, 8, whole))
+        assert rows.shape == (4, 12)
+        assert sorted(rows.ravel()) == list(range(48))
+        games = [set((part % 8).tolist()) for part in rows]
+        if whole:  # two games each, all their steps, in order
+            assert all(len(part) == 2 for part in games)
+            for part in rows:
+                for game in set((part % 8).tolist()):
+                    assert part[part % 8 == game].tolist() == list(range(game, 48, 8))
+        else:
+            assert max(len(part) for part in games) > 2
 
 
 ORDER = np.array([1, 2, 0])  # seat i of the renamed game is seat ORDER[i] of the other

@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
 import tyro
 from rich.console import Console
 from rich.table import Table
 
 from hopplus.config import TrainConfig
-from hopplus.learning.restore import new_run
+from hopplus.evaluation.statistics import seat_order_test
+from hopplus.learning.restore import new_run, seat_names
 from hopplus.learning.train import Moment, train
 from hopplus.presets import PRESETS
 from hopplus.runs.folder import RunFolder, open_run
@@ -53,6 +55,11 @@ class Resume:
         return carry_on(open_run(self.run_folder), self.json)
 
 
+def learns_everywhere(config: TrainConfig) -> bool:
+    """Whether every seat learns, so that no seat should do better than another."""
+    return set(seat_names(config)) == {"learn"} and len(set(config.game.weights)) == 1
+
+
 def carry_on(run: RunFolder, as_json: bool) -> int:
     """Train to the end, with progress; Ctrl-C leaves a run that can be resumed."""
     config = run.config()
@@ -70,6 +77,9 @@ def carry_on(run: RunFolder, as_json: bool) -> int:
         except KeyboardInterrupt:
             say(f"stopped; go on with: hopplus resume {run.path}")
             return 130
+    returns = np.array(result["returns"])
+    chance = seat_order_test(returns) if len(returns) > 1 and learns_everywhere(config) else None
+    result = {**result, "seat_order_p": chance}
     if as_json:
         print(json.dumps({"run": str(run.path), **result}, indent=2))
         return 0
@@ -82,6 +92,8 @@ def carry_on(run: RunFolder, as_json: bool) -> int:
         mean = sum(seats) / len(seats)
         table.add_row(str(seed), *(f"{value:.3f}" for value in seats), f"{mean:.3f}")
     Console().print(table)
+    if chance is not None:
+        print(f"seats differ as much as they do with chance {chance:.3f} if they are all alike")
     print(
         f"returns over the last tenth; mean {result['mean_return']:.3f}, value loss"
         f" {result['value_loss']:.3f}; {result['seconds']:.0f} s, of which"

@@ -58,3 +58,16 @@ def student_quantile(probability: float, freedom: int) -> float:
         (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
     )
     return z + math.fsum(term / freedom**power for power, term in enumerate(terms, 1))
+
+
+def seat_order_test(returns: np.ndarray, rounds: int = 10_000, seed: int = 0) -> float:
+    """The chance that seats differ as much as in [S, N] returns of S runs if seats did not matter.
+
+    A permutation test: within each run the seats' returns change places at random, and the variance
+    of the seats' means is compared with the one seen.
+    """
+    rng = np.random.default_rng(seed)
+    shuffled = rng.permuted(np.broadcast_to(returns, (rounds, *returns.shape)), axis=2)
+    spread = shuffled.mean(axis=1).var(axis=1)
+    seen = returns.mean(axis=0).var()
+    return float((1 + (spread >= seen - 1e-12).sum()) / (1 + rounds))

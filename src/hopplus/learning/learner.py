@@ -158,11 +158,28 @@ class Learner:
         def epoch(
             carry: tuple[Params, optax.OptState], key: jax.Array
         ) -> tuple[tuple[Params, optax.OptState], Metrics]:
-            rows = jax.random.permutation(key, batch.present.shape[1])
-            return jax.lax.scan(minibatch, carry, rows.reshape(c.minibatches, -1))
+            rows = minibatch_rows(
+                key, batch.present.shape[1], c.minibatches, c.games, self.actor.remembers
+            )
+            return jax.lax.scan(minibatch, carry, rows)
 
         carry, parts = jax.lax.scan(epoch, (sets, optimiser), jax.random.split(key, c.epochs))
         return *carry, jax.tree.map(lambda leaf: leaf.mean(axis=(0, 1)), parts)
+
+
+def minibatch_rows(
+    key: jax.Array, rows: int, minibatches: int, games: int, whole_games: bool
+) -> jax.Array:
+    """[minibatches, rows / minibatches] int32, all rows of a batch in random parts.
+
+    Rows run [..., B]: a row's game is its number modulo `games`. Where players have memory the
+    parts are `whole_games`, each game's steps together and in their order; else any rows.
+    """
+    if not whole_games:
+        return jax.random.permutation(key, rows).reshape(minibatches, -1)
+    chosen = jax.random.permutation(key, games).reshape(minibatches, 1, -1)
+    first_rows = jnp.arange(0, rows, games)[None, :, None]
+    return (first_rows + chosen).reshape(minibatches, -1)
 
 
 def shared_reward(reward: jax.Array, prosociality: float) -> jax.Array:

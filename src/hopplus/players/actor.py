@@ -23,6 +23,7 @@ class Actor:
     net: NetConfig
     shares_params: bool = False  # one set of parameters for all its seats
     greedy: bool = False
+    remembers: bool = False  # whether its memory carries anything from step to step
 
     def init(self, key: jax.Array) -> Params:
         return ActorCritic(self.shape, self.actions, self.net, key)
