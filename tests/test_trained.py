@@ -64,7 +64,7 @@ def test_export_and_import(run: Path, tmp_path: Path) -> None:
     file = tmp_path / "player.safetensors"
     assert main(["export", str(run), "--seat", "1", "--run-seed", "1", "--out", str(file)]) == 0
     before = run_players(open_run(run), 1)[1]
-    after = find_trained(str(file), 0)  # another seat
+    after = find_trained(str(file))
     jax.tree.map(np.testing.assert_array_equal, before.params, after.params)
     assert hopplus.load_player(file).trained.actor.name == "a@1"
 
@@ -81,11 +81,24 @@ def test_mixed_company(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[
     beside = ["--runs", str(tmp_path), "--name", "b", "--seats", f"{run}@1,learn"]
     assert main(["train", "ppo", *beside, *SMALL_RUN]) == 0
     capsys.readouterr()
-    inside = find_trained(str(tmp_path / "b" / "players" / "0.safetensors"), 0)
+    inside = find_trained(str(tmp_path / "b" / "players" / "0.safetensors"))
     frozen = run_players(open_run(run), 0)[1]
     jax.tree.map(np.testing.assert_array_equal, inside.params, frozen.params)
     assert list(run_players(open_run(tmp_path / "b"))) == [1]
     assert main(["evaluate", str(tmp_path / "b"), *few]) == 0  # its whole company
+
+
+def test_a_run_named_for_several_seats_gives_each_its_own(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    game = ["--game.size", "3", "--game.seats", "2", "--game.hares", "2", "--seed", "4"]
+    few = ["--episodes", "64", "--json"]
+    assert main(["evaluate", "--players", f"{run},{run}", *game, *few]) == 0
+    by_name = json.loads(capsys.readouterr().out)
+    assert main(["evaluate", str(run), "--seed", "4", *few]) == 0
+    by_run = json.loads(capsys.readouterr().out)
+    assert [s["return"] for s in by_name["seats"]] == [s["return"] for s in by_run["seats"]]
+    assert by_name["seats"][1]["player"] == f"{run}@1"
 
 
 @pytest.mark.parametrize(
@@ -98,7 +111,8 @@ def test_mixed_company(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[
         (["evaluate", "--players", "{run}@x,stag", "--game.seats", "2"], "seat number behind"),
         (["evaluate", "--players", "{run},{run},stag,stag"], "cannot sit at one"),
         (["export", "{run}", "--seat", "4", "--out", "x"], "--seat is 4"),
-        (["evaluate", "--players", "{run}/config.json,stag", "--game.seats", "2"], "cannot read"),
+        (["evaluate", "--players", "{run}/x.safetensors,stag", "--game.seats", "2"], "cannot read"),
+        (["evaluate", "--players", "{run}x,stag", "--game.seats", "2"], "is not a run of hopplus"),
     ],
 )
 def test_wrong_use(

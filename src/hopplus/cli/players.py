@@ -6,7 +6,7 @@ from hopplus.config import ConfigError, GameConfig
 from hopplus.games import make_game
 from hopplus.games.game import Game
 from hopplus.learning.company import Company, make_company
-from hopplus.learning.restore import find_trained, is_guest, run_seats
+from hopplus.learning.restore import find_trained, full_name, is_guest, run_seats
 from hopplus.learning.trained import Trained, named
 from hopplus.players.seating import split_names
 from hopplus.runs.folder import open_run
@@ -35,7 +35,8 @@ def company_of(
         if name == "run" and run is not None:
             who, name = own[seat], f"{run.name}@{seat}"
         elif is_guest(name):
-            who = find_trained(name, seat)
+            name = full_name(name, seat)
+            who = find_trained(name)
         if isinstance(who, str):
             name = who
         else:

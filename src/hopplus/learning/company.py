@@ -1,7 +1,6 @@
 """Who sits where, by name: players that learn, scripted ones, and ones that have learned before."""
 
 from dataclasses import dataclass
-from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -63,8 +62,3 @@ def fitting(trained: Trained, name: str, game: Game) -> Trained:
             f" of {game.shape}"
         )
     return named(trained, name, greedy=trained.actor.greedy)
-
-
-def is_file_name(name: str) -> bool:
-    """Whether a name means a run or a player's file rather than a scripted player."""
-    return Path(name.rpartition("@")[0] or name).exists()

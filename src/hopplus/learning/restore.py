@@ -8,21 +8,22 @@ import numpy as np
 
 from hopplus.config import ConfigError, TrainConfig
 from hopplus.games import make_game
-from hopplus.learning.company import is_file_name, make_company
+from hopplus.learning.company import make_company
 from hopplus.learning.learner import Learner, Learning
 from hopplus.learning.trained import Trained, named, read_player, write_player
 from hopplus.players.actor import make_actor
 from hopplus.players.seating import split_names
 from hopplus.runs.folder import RunFolder, make_run, open_run
 
+PLAYER_FILE = ".safetensors"
 INSIDE = "players/"  # where a run keeps players from elsewhere
 
 
 def new_run(path: Path, config: TrainConfig) -> RunFolder:
     """Make the folder of a run; players from elsewhere are copied into it."""
-    names = seat_names(config)
-    guests = {name: find_trained(name, seat) for seat, name in enumerate(names) if is_guest(name)}
-    inside = {name: f"{INSIDE}{number}.safetensors" for number, name in enumerate(guests)}
+    names = [full_name(name, seat) for seat, name in enumerate(seat_names(config))]
+    guests = {name: find_trained(name) for name in names if is_guest(name)}
+    inside = {name: f"{INSIDE}{number}{PLAYER_FILE}" for number, name in enumerate(guests)}
     settled = replace(config, seats=",".join(inside.get(name, name) for name in names))
     make_learner(settled, {inside[name]: guests[name] for name in guests})  # complains if it must
     run = make_run(path, settled)
@@ -38,23 +39,27 @@ def seat_names(config: TrainConfig) -> list[str]:
 
 
 def is_guest(name: str) -> bool:
-    """Whether a name means a run or a player's file."""
-    return name != "learn" and is_file_name(name)
+    """Whether a name means a run (runs/a, runs/a@2) or a player's file, and no script."""
+    return "/" in name or "@" in name or name.endswith(PLAYER_FILE)
 
 
-def find_trained(name: str, seat: int, seed: int = 0) -> Trained:
-    """The player that `runs/a` (of the same seat), `runs/a@2` or `file.safetensors` means."""
+def full_name(name: str, seat: int) -> str:
+    """The name, with the seat it will sit in where it names a run and no seat of it."""
+    whole = not is_guest(name) or "@" in name or name.endswith(PLAYER_FILE)
+    return name if whole else f"{name}@{seat}"
+
+
+def find_trained(name: str, seed: int = 0) -> Trained:
+    """The player that `runs/a@2` or `player.safetensors` means."""
+    if name.endswith(PLAYER_FILE):
+        return read_player(Path(name))
     path, _, number = name.rpartition("@")
-    if path and not number.isdigit():
+    if not number.isdigit():
         raise ConfigError(f"{name!r} needs a seat number behind the @")
-    place = Path(path or name)
-    if place.is_file():
-        return read_player(place)
-    players = run_players(open_run(place), seed)
-    seat = int(number) if path else seat
-    if seat not in players:
-        raise ConfigError(f"seat {seat} of {place} is no learned player; {sorted(players)} are")
-    return players[seat]
+    players = run_players(open_run(Path(path)), seed)
+    if int(number) not in players:
+        raise ConfigError(f"seat {number} of {path} is no learned player; {sorted(players)} are")
+    return players[int(number)]
 
 
 def run_players(run: RunFolder, seed: int = 0) -> dict[int, Trained]:
