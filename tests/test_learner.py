@@ -6,16 +6,19 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 
-from hopplus.config import NetConfig, PPOConfig, StagHuntConfig, TrainConfig
+from hopplus.config import ConfigError, NetConfig, PPOConfig, StagHuntConfig, TrainConfig
+from hopplus.games.game import views
 from hopplus.games.stag_hunt import StagHunt, StagHuntState
 from hopplus.learning.company import Company
-from hopplus.learning.learner import Learner, Learning, minibatch_rows
+from hopplus.learning.learner import Learner, Learning, episode_metrics, minibatch_rows
 from hopplus.learning.restore import make_learner
+from hopplus.learning.rollout import rollout
 from hopplus.players.seating import Seating
 from hopplus.presets import ABOUT, PRESETS
-from hopplus.types import Act, Memory, Params, View
+from hopplus.types import Act, Memory, Outcome, Params, Trajectory, View
 
 SMALL: dict[str, Any] = {"games": 16, "unroll": 8, "minibatches": 2, "epochs": 2}
 GAME = StagHuntConfig(size=3, seats=3, hares=2)
@@ -26,7 +29,7 @@ def small(config: TrainConfig, **ppo: Any) -> TrainConfig:
         config,
         game=GAME,
         net=replace(config.net, hidden=16),
-        ppo=replace(config.ppo, **SMALL, **ppo),
+        ppo=replace(config.ppo, **(SMALL | ppo)),
         steps=10_000,
     )
 
@@ -86,7 +89,6 @@ def test_no_seat_learns_from_another() -> None:
     """Other rewards for seat 2 change what seat 2 learns, and nothing of seats 0 and 1."""
     learner = make_learner(small(TrainConfig()), {})
     now = jax.jit(learner.init)(jax.random.key(0))
-    from hopplus.learning.rollout import rollout
 
     @jax.jit
     def improved(bonus: jax.Array) -> Any:
@@ -109,8 +111,6 @@ def test_no_seat_learns_from_another() -> None:
 def test_each_seat_is_given_its_own_play() -> None:
     learner = make_learner(small(TrainConfig()), {})
     now = jax.jit(learner.init)(jax.random.key(0))
-    from hopplus.games.game import views
-    from hopplus.learning.rollout import rollout
 
     @jax.jit
     def played() -> Any:
@@ -133,6 +133,63 @@ def test_each_seat_is_given_its_own_play() -> None:
         np.testing.assert_allclose(value, batch.value[seat], rtol=1e-4, atol=1e-5)
         chosen = np.take_along_axis(np.asarray(logits), batch.action[seat][:, None], 1)[:, 0]
         np.testing.assert_allclose(chosen, batch.log_prob[seat], rtol=1e-4, atol=1e-5)
+
+
+def test_prosocial_returns_are_of_everyones_mean() -> None:
+    """And go on after a seat has left, as do the values that it learns then."""
+    learner = make_learner(small(PRESETS["ppo-prosocial"], unroll=40, mix=1.0), {})
+    now = jax.jit(learner.init)(jax.random.key(0))
+
+    @jax.jit
+    def played() -> Any:
+        plays, trajectory = rollout(learner.game, learner.seating, now.params, now.plays, 40)
+        return learner.batch(now.params[0], plays, trajectory), trajectory
+
+    batch, trajectory = jax.device_get(played())
+    mean = trajectory.outcome.reward.mean(axis=-1)  # [T, B]
+    returns = batch.returns.reshape(3, 40, 16)
+    ended = np.argwhere(trajectory.outcome.done)
+    assert len(ended) > 5
+    for t, b in ended:  # from the last ending before it up to this one
+        before = [s for s, game in ended if game == b and s < t]
+        begun = max(before, default=-1) + 1
+        for seat in range(3):
+            expected = np.cumsum(mean[begun : t + 1, b][::-1])[::-1]
+            np.testing.assert_allclose(returns[seat, begun : t + 1, b], expected, atol=1e-5)
+    assert batch.valued.all()
+    assert not batch.present.all()
+
+
+def test_schedules() -> None:
+    config = small(TrainConfig(), learning_rate=0.1, entropy=0.5, entropy_end=0.1)
+    learner = make_learner(config, {})
+    gradient_steps = learner.updates * 4
+    assert learner.learning_rate(0) == pytest.approx(0.1)
+    assert learner.learning_rate(gradient_steps // 2) == pytest.approx(0.05)
+    assert learner.learning_rate(gradient_steps) == 0.0
+    assert learner.entropy_weight(jnp.int32(0)) == pytest.approx(0.5)
+    assert learner.entropy_weight(jnp.int32(learner.updates)) == pytest.approx(0.1)
+    constant = make_learner(small(TrainConfig(), anneal=False, entropy_end=None), {})
+    assert constant.learning_rate(10**6) == pytest.approx(constant.config.learning_rate)
+    assert constant.entropy_weight(jnp.int32(50)) == pytest.approx(constant.config.entropy)
+    huge = jax.tree.map(lambda leaf: 1e6 * jnp.ones_like(leaf), {"w": jnp.zeros(4)})
+    change, _ = optax.clip_by_global_norm(config.ppo.gradient_norm).update(huge, optax.EmptyState())
+    assert optax.tree.norm(change) == pytest.approx(config.ppo.gradient_norm)
+
+
+def test_episode_metrics_by_hand() -> None:
+    """Two games, three steps: returns carry over from before and into the next update."""
+    done = jnp.array([[False, False], [True, False], [False, True]])
+    reward = jnp.array([[[1.0], [10.0]], [[2.0], [20.0]], [[4.0], [40.0]]])
+    nothing = jnp.zeros((3, 2, 1), bool)
+    outcome = Outcome(reward, nothing, done, nothing, nothing, reward.astype(jnp.int32))
+    acts: Any = None
+    so_far = jnp.array([[100.0], [200.0]])
+    returns, metrics = episode_metrics(so_far, Trajectory((), nothing, acts, outcome))
+    assert metrics["episodes"] == 2
+    assert metrics["return_sum"].tolist() == [103.0 + 270.0]
+    assert metrics["taken_sum"].tolist() == [77]
+    assert returns.tolist() == [[4.0], [0.0]]
 
 
 def test_minibatches_hold_every_row_once() -> None:
@@ -227,8 +284,6 @@ def test_learning_commutes_with_renaming_the_seats() -> None:
     ],
 )
 def test_wrong_settings(settings: dict[str, Any], words: str) -> None:
-    from hopplus.config import ConfigError
-
     with pytest.raises(ConfigError) as error:
         PPOConfig(**settings)
     assert words in str(error.value)

@@ -35,6 +35,7 @@ def test_by_hand() -> None:
         value=jnp.array([0.0, 2.0, 99.0]),
         returns=jnp.array([2.0, 2.0, -99.0]),
         present=jnp.array([True, True, False]),
+        valued=jnp.array([True, True, False]),
     )
     _, parts = ppo_loss(jnp.array(1.0), batch, judge, CONFIG, jnp.array(0.1))
     # Advantages 2 and 0 become 1 and -1. Policy: min(1.5, 1.2) = 1.2 and min(-0.5, -0.8) = -0.8.
@@ -76,6 +77,7 @@ def test_absent_steps_never_count() -> None:
             absent(-fixed.random(16)),
             absent(fixed.normal(size=16)),
             absent(fixed.normal(size=16)),
+            present,
             present,
         )
         slope: ActorCritic = jax.grad(

@@ -53,7 +53,7 @@ def test_gae_by_its_definition(jitted: bool) -> None:
 
 
 def test_values_of_a_seat_that_has_left_mean_nothing() -> None:
-    """It leaves with step 1; what its company earns later still counts, values do not."""
+    """It leaves with step 1: what is gained later still counts, values of then do not."""
 
     def found(nonsense: float) -> jax.Array:
         return lambda_returns(

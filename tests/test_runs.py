@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -18,6 +19,8 @@ import pytest
 from conftest import SMALL_RUN
 from hopplus.cli import main
 from hopplus.config import ConfigError, StagHuntConfig, TrainConfig, from_json, to_json
+from hopplus.learning.restore import new_run
+from hopplus.learning.train import Moment, train
 from hopplus.runs import checkpoint
 from hopplus.runs.folder import open_run
 
@@ -76,6 +79,8 @@ def test_seeds_side_by_side_are_those_alone(whole: Path, tmp_path: Path) -> None
 
 KILLED_WHILE_WRITING = """
 import os, signal, sys
+from hopplus.learning.restore import new_run
+from hopplus.learning.train import Moment, train
 from hopplus.runs import checkpoint
 real, calls = checkpoint.write_durably, 0
 def dying(path, content):
@@ -93,16 +98,17 @@ sys.exit(main(sys.argv[1:]))
 
 
 def test_killed_while_writing_and_resumed(whole: Path, tmp_path: Path) -> None:
-    """In the midst of arrays, of a manifest and of the first checkpoint: as if never stopped."""
+    """In the midst of the configuration, of arrays, of a manifest: as if never stopped."""
     run = tmp_path / "killed"
     arguments = command(tmp_path, "killed")
     # config.json is the first write, rewinding the second, then two for each checkpoint.
-    for call in (3, 4, 7):
+    for call in (1, 3, 4, 7):
         program = KILLED_WHILE_WRITING.format(call=call)
         ended = subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True)
         assert ended.returncode == -signal.SIGKILL
         assert not (run / "result.json").exists()
-        arguments = ["resume", str(run)]
+        assert run.exists() == (call > 1)
+        arguments = ["resume", str(run)] if run.exists() else arguments
     assert main(["resume", str(run)]) == 0
     assert_same_run(whole, run)
 
@@ -209,14 +215,72 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_used(
     run.save(1, tree(), {"score": 0.0}, keep=3)
     run.save(2, tree(), {"score": 0.0}, keep=3)
     damage(run.checkpoints / "2")
-    step, _ = run.load(tree())
+    saved = run.load(tree())
+    assert saved
     said = capsys.readouterr().err
     if damage is damage_nothing:
-        assert (step, said) == (2, "")
+        assert (saved.step, said) == (2, "")
     else:
-        assert step == 1
+        assert saved.step == 1
         assert str(run.checkpoints / "2") in said
         assert "using the one before it" in said
+
+
+def test_after_damage_newer_ones_are_set_aside(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    run = open_run(tmp_path)
+    run.save(5, tree(), {"score": 1.0}, keep=1)
+    run.save(7, tree(), {"score": 0.0}, keep=1)
+    cut_short(run.checkpoints / "7")
+    run.save(6, tree(), {"score": 0.5}, keep=1)  # resumed from 5
+    assert sorted(path.name for path in run.checkpoints.iterdir()) == ["5", "6", "damaged-7"]
+    saved = run.load(tree())
+    assert saved
+    assert saved.step == 6
+    assert saved.facts["score"] == 0.5
+
+
+def test_all_damaged_begins_anew(
+    whole: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = tmp_path / "copy"
+    shutil.copytree(whole, run)
+    (run / "result.json").unlink()
+    for path in (run / "checkpoints").iterdir():
+        cut_short(path)
+    assert main(["resume", str(run)]) == 0
+    assert "there is none before it" in capsys.readouterr().err
+    assert_same_run(whole, run)
+
+
+def test_interrupted_between_updates_and_resumed(whole: Path, tmp_path: Path) -> None:
+    run = new_run(tmp_path / "stopped", open_run(whole).config())
+
+    def interrupt(moment: Moment) -> None:
+        if moment.update == 7:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        train(run, interrupt)
+    assert checkpoint.steps_of(run.checkpoints)[-1] in (7, 8)
+    assert main(["resume", str(run.path)]) == 0
+    assert_same_run(whole, run.path)
+
+
+def test_one_process_at_a_time(whole: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    first, second = open_run(whole).locked(), open_run(whole).locked()
+    with first, pytest.raises(ConfigError, match="by another process"), second:
+        pass
+
+
+def test_metrics_that_fell_behind_are_named(whole: Path, tmp_path: Path) -> None:
+    run = tmp_path / "copy"
+    shutil.copytree(whole, run)
+    with pytest.raises(ConfigError, match="ends before update 31"):
+        open_run(run).rewind(31)
+    (run / "metrics.jsonl").write_text('{"update": 1}\nnonsense\n')
+    with pytest.raises(ConfigError, match=r"metrics\.jsonl is damaged"):
+        open_run(run).metrics()
 
 
 def test_pruning_keeps_the_last_and_the_best(tmp_path: Path) -> None:

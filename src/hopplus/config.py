@@ -264,6 +264,9 @@ class TrainConfig:
     """Checkpoints to keep, besides the best."""
 
     def __post_init__(self) -> None:
+        check_whole(self, "--")
+        held = self.seats is None or isinstance(self.seats, str)
+        check(held, "--seats", self.seats, "names separated by commas")
         for name in ("steps", "seeds", "checkpoint_every", "keep"):
             given = getattr(self, name)
             check(given >= 1, f"--{name}".replace("_", "-"), given, "1 or more")

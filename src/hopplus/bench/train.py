@@ -53,20 +53,28 @@ def products_per_step(learner: Learner) -> float:
     slope of every layer's input but the first.
     """
     params = jax.eval_shape(learner.actor.init, jax.random.key(0))
-    sizes = [leaf.size for leaf in jax.tree.leaves(params) if leaf.ndim > 1]
+    cells = learner.actor.shape[0] * learner.actor.shape[1]
+    # A convolution's kernel is applied at every cell.
+    weights = [leaf for leaf in jax.tree.leaves(params) if leaf.ndim > 1]
+    sizes = [leaf.size * (cells if leaf.ndim == 4 else 1) for leaf in weights]
     forward, first = sum(sizes), sizes[0]
     epochs = learner.config.epochs
     return float(len(learner.seats) * (forward + epochs * (3 * forward - first)))
 
 
-def peak_flops(size: int = 2048) -> float:
-    """Floating-point operations per second of one large matrix product in 32 bits."""
-    matrix = jnp.ones((size, size))
-    product = jax.jit(lambda a: a @ a)
-    product(matrix).block_until_ready()
+def peak_flops() -> float:
+    """Floating-point operations per second of large matrix products, 32-bit arrays as here.
+
+    At JAX's default precision, as the networks use it. Several in one program, so that starting it
+    does not count.
+    """
+    size, products = (2048, 4) if jax.default_backend() == "cpu" else (8192, 32)
+    matrix = jnp.full((size, size), 1 / size)
+    chain = jax.jit(lambda a: jax.lax.fori_loop(0, products, lambda _, x: x @ a, a))
+    chain(matrix).block_until_ready()
     spent = []
     for _ in range(5):
         began = time.perf_counter()
-        product(matrix).block_until_ready()
+        chain(matrix).block_until_ready()
         spent.append(time.perf_counter() - began)
-    return float(2 * size**3 / min(spent))
+    return float(2 * products * size**3 / min(spent))

@@ -97,7 +97,7 @@ def carry_on(run: RunFolder, as_json: bool) -> int:
     print(
         f"returns over the last tenth; mean {result['mean_return']:.3f}, value loss"
         f" {result['value_loss']:.3f}; {result['seconds']:.0f} s, of which"
-        f" {result['first_update_seconds']:.0f} s until the first update (compilation),"
-        f" then {result['steps_per_second']:,.0f} steps/s"
+        f" {result['first_update_seconds']:.0f} s until the first update (compilation)"
+        + (f", then {rate:,.0f} steps/s" if (rate := result["steps_per_second"]) else "")
     )
     return 0

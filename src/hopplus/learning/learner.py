@@ -59,10 +59,23 @@ class Learner:
 
     @cached_property
     def optimiser(self) -> optax.GradientTransformation:
+        norm = self.config.gradient_norm
+        return optax.chain(
+            optax.clip_by_global_norm(norm), optax.adam(self.learning_rate, eps=1e-5)
+        )
+
+    @property
+    def learning_rate(self) -> optax.Schedule:
+        """The step size by the number of gradient steps."""
         c = self.config
         steps = self.updates * c.epochs * c.minibatches
-        rate = optax.linear_schedule(c.learning_rate, 0.0, steps) if c.anneal else c.learning_rate
-        return optax.chain(optax.clip_by_global_norm(c.gradient_norm), optax.adam(rate, eps=1e-5))
+        return optax.linear_schedule(c.learning_rate, 0.0 if c.anneal else c.learning_rate, steps)
+
+    def entropy_weight(self, updates: jax.Array) -> jax.Array:
+        """The weight of the entropy bonus by the number of updates."""
+        c = self.config
+        end = c.entropy if c.entropy_end is None else c.entropy_end
+        return c.entropy + (end - c.entropy) * updates / self.updates
 
     def init(self, key: jax.Array) -> Learning:
         """Fresh parameters and fresh games."""
@@ -111,7 +124,9 @@ class Learner:
         reward = shared_reward(trajectory.outcome.reward, c.prosociality)[:, :, seats]
         over_seats = jax.vmap(lambda_returns, in_axes=(1, 1, 1, None, None, None), out_axes=1)
         over_games = jax.vmap(over_seats, in_axes=(1, 1, 1, 1, None, None), out_axes=1)
-        returns = over_games(reward, value, present, trajectory.outcome.done, c.discount, c.mix)
+        # A prosocial seat goes on gaining after it has left, so its value goes on too.
+        valued = jnp.ones_like(present) if c.prosociality > 0 else present
+        returns = over_games(reward, value, valued, trajectory.outcome.done, c.discount, c.mix)
         steps = Batch(
             view=jax.tree.map(lambda leaf: leaf[:, :, seats], seen),
             action=trajectory.act.action[:, :, seats],
@@ -119,6 +134,7 @@ class Learner:
             value=value[:-1],
             returns=returns,
             present=present[:-1],
+            valued=valued[:-1],
         )
         count = 1 if self.actor.shares_params else len(seats)
         by_set: Batch = jax.tree.map(lambda leaf: _by_set(leaf, count), steps)
@@ -134,8 +150,7 @@ class Learner:
     ) -> tuple[Params, optax.OptState, Metrics]:
         """Several passes over the batch in random minibatches, every set of parameters alike."""
         c = self.config
-        entropy_end = c.entropy if c.entropy_end is None else c.entropy_end
-        entropy_weight = c.entropy + (entropy_end - c.entropy) * updates / self.updates
+        entropy_weight = self.entropy_weight(updates)
 
         def loss(params: Params, part: Batch) -> tuple[jax.Array, Metrics]:
             return ppo_loss(params, part, self.actor.judge, c, entropy_weight)

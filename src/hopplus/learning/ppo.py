@@ -18,7 +18,8 @@ class Batch(eqx.Module):
     log_prob: jax.Array  # [M] float32, when it was played
     value: jax.Array  # [M] float32, when it was played
     returns: jax.Array  # [M] float32
-    present: jax.Array  # [M] bool; only these count
+    present: jax.Array  # [M] bool; only these count for the policy
+    valued: jax.Array  # [M] bool; only these count for the value
 
 
 def mean_of(values: jax.Array, mask: jax.Array) -> jax.Array:
@@ -63,7 +64,7 @@ def ppo_loss(
 
     near = batch.value + jnp.clip(value - batch.value, -config.value_clip, config.value_clip)
     error = jnp.maximum((value - batch.returns) ** 2, (near - batch.returns) ** 2)
-    value_loss = mean_of(error, mask)
+    value_loss = mean_of(error, batch.valued)
 
     legal = batch.view.legal
     surprise = jnp.where(legal, -jnp.exp(logits) * jnp.where(legal, logits, 0.0), 0.0)

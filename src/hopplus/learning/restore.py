@@ -1,5 +1,6 @@
 """From a run's configuration and files to the things they stand for: its learner, its players."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,10 +27,10 @@ def new_run(path: Path, config: TrainConfig) -> RunFolder:
     inside = {name: f"{INSIDE}{number}{PLAYER_FILE}" for number, name in enumerate(guests)}
     settled = replace(config, seats=",".join(inside.get(name, name) for name in names))
     make_learner(settled, {inside[name]: guests[name] for name in guests})  # complains if it must
-    run = make_run(path, settled)
-    for name, trained in guests.items():
-        write_player(path / inside[name], trained)
-    return run
+    with make_run(path, settled) as folder:
+        for name, trained in guests.items():
+            write_player(folder / inside[name], trained)
+    return RunFolder(path)
 
 
 def seat_names(config: TrainConfig) -> list[str]:
@@ -41,6 +42,11 @@ def seat_names(config: TrainConfig) -> list[str]:
 def is_guest(name: str) -> bool:
     """Whether a name means a run (runs/a, runs/a@2) or a player's file, and no script."""
     return "/" in name or "@" in name or name.endswith(PLAYER_FILE)
+
+
+def is_inside(name: str) -> bool:
+    """Whether a name means a player that the run keeps in its own folder."""
+    return re.fullmatch(rf"{INSIDE}\d+{re.escape(PLAYER_FILE)}", name) is not None
 
 
 def full_name(name: str, seat: int) -> str:
@@ -68,8 +74,10 @@ def run_players(run: RunFolder, seed: int = 0) -> dict[int, Trained]:
     if not 0 <= seed < config.seeds:
         raise ConfigError(f"the run has {config.seeds} seeds, numbered from 0, and no {seed}")
     learner = restored_learner(run)
-    _, learning = run.load(empty_learning(learner, config))
-    sets = jax.tree.map(lambda leaf: leaf[seed], learning.params[learner.learning])
+    saved = run.load(empty_learning(learner, config))
+    if saved is None:
+        raise ConfigError(f"{run.path} has no usable checkpoint yet")
+    sets = jax.tree.map(lambda leaf: leaf[seed], saved.tree.params[learner.learning])
     return {
         int(seat): named(
             Trained(
@@ -89,7 +97,7 @@ def run_seats(run: RunFolder, seed: int = 0) -> list[str | Trained]:
     """Who sits in each seat of a run: a learned player, one from elsewhere, or a script's name."""
     learned = run_players(run, seed)
     return [
-        learned.get(seat) or (read_player(run.path / name) if name.startswith(INSIDE) else name)
+        learned.get(seat) or (read_player(run.path / name) if is_inside(name) else name)
         for seat, name in enumerate(seat_names(run.config()))
     ]
 
@@ -109,7 +117,7 @@ def make_learner(config: TrainConfig, guests: dict[str, Trained]) -> Learner:
 def restored_learner(run: RunFolder) -> Learner:
     """The learner of an existing run."""
     config = run.config()
-    files = {name for name in seat_names(config) if name.startswith(INSIDE)}
+    files = {name for name in seat_names(config) if is_inside(name)}
     return make_learner(config, {name: read_player(run.path / name) for name in files})
 
 

@@ -7,23 +7,22 @@ import jax.numpy as jnp
 def lambda_returns(
     reward: jax.Array,
     value: jax.Array,
-    present: jax.Array,
+    valued: jax.Array,
     done: jax.Array,
     discount: float,
     mix: float,
 ) -> jax.Array:
     """[T] returns of one seat in one stream of games, from [T] rewards and endings.
 
-    `value` and `present` are [T + 1]: before each step, and after the last one. With V the values,
+    `value` and `valued` are [T + 1]: before each step, and after the last one. With V the values,
 
         G_t = r_t + discount * ((1 - mix) V_{t+1} + mix G_{t+1}),    0 beyond an ending,
 
     so that G - V is the generalised advantage estimate GAE(mix) (Schulman et al. 2016) and mix = 1
-    the Monte-Carlo return. Where the seat has left it has no say any more and its values mean
-    nothing: there the return is carried on whole, so that what a prosocial player's company earns
-    later still counts for it.
+    the Monte-Carlo return. Where a step is not `valued`, because the seat has left and its value
+    means nothing, the return is carried on whole.
     """
-    mix_next = jnp.where(present[1:], mix, 1.0)
+    mix_next = jnp.where(valued[1:], mix, 1.0)
 
     def step(later: jax.Array, now: tuple[jax.Array, ...]) -> tuple[jax.Array, jax.Array]:
         reward, value_next, mix_next, done = now
@@ -31,5 +30,5 @@ def lambda_returns(
         gained = reward + discount * jnp.where(done, 0.0, ahead)
         return gained, gained
 
-    beyond = jnp.where(present[-1], value[-1], 0.0)
+    beyond = jnp.where(valued[-1], value[-1], 0.0)
     return jax.lax.scan(step, beyond, (reward, value[1:], mix_next, done), reverse=True)[1]

@@ -2,7 +2,8 @@
 
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +18,7 @@ from hopplus.runs.checkpoint import steps_of
 from hopplus.runs.folder import RunFolder, plain
 
 LOSSES = ("policy_loss", "value_loss", "entropy", "kl", "clipped", "gradient_norm", "explained")
+SCORED = 10  # the last updates that a checkpoint is scored by
 FINAL = 0.1  # the share of a run's updates that its result is taken from
 
 
@@ -44,35 +46,40 @@ def train(
     learner = restored_learner(run)
     update = jax.jit(jax.vmap(learner.update), donate_argnums=0)
     began = time.monotonic()
-    learning: Learning
-    if steps_of(run.checkpoints):
-        done, learning = run.load(empty_learning(learner, config))
-    else:
-        done, learning = 0, jax.jit(jax.vmap(learner.init))(seed_keys(config))
+    found = run.load(empty_learning(learner, config))
+    done, earlier = (found.step, found.facts.get("seconds", 0.0)) if found else (0, 0.0)
     if done == config.updates and (result := run.result()):
         return result
+    learning: Learning = found.tree if found else jax.jit(jax.vmap(learner.init))(seed_keys(config))
     run.rewind(done)
-    compiled = 0.0
-    with _tensorboard(run, done) as show, _patient_interrupt() as interrupted:
+    compiled, late = 0.0, deque(run.metrics()[-SCORED:], SCORED)
+    with (
+        run.locked(),
+        _tensorboard(run, (done + 1) * config.ppo.steps) as show,
+        _patient_interrupt() as interrupted,
+    ):
         for number in range(done + 1, config.updates + 1):
             learning, metrics = update(learning)
             record = _record(number, config, metrics)
             _check_finite(record, run)
             run.log(record)
             show(record)
+            late.append(record)
             compiled = compiled or time.monotonic() - began
             on_update(_moment(record))
             stop = interrupted()
             if stop or number == config.updates or number % config.checkpoint_every == 0:
-                run.save(number, learning, {"score": _score(run)}, config.keep)
+                seconds = earlier + time.monotonic() - began
+                facts = {"score": _score(late), "seconds": seconds}
+                run.save(number, learning, facts, config.keep)
             if stop and number < config.updates:
                 raise KeyboardInterrupt
-    seconds = time.monotonic() - began
+    spent = time.monotonic() - began
     after_first = (config.updates - done - 1) * config.ppo.steps * config.seeds
     result = summary(run, config) | {
-        "seconds": seconds,
+        "seconds": earlier + spent,
         "first_update_seconds": compiled,
-        "steps_per_second": after_first / max(seconds - compiled, 1e-9),
+        "steps_per_second": after_first / (spent - compiled) if after_first > 0 else None,
     }
     run.write_result(result)
     return result
@@ -83,7 +90,9 @@ def summary(run: RunFolder, config: TrainConfig) -> dict[str, Any]:
     records = run.metrics()
     late = records[-max(1, round(FINAL * len(records))) :]
     episodes = np.sum([r["episodes"] for r in late], axis=0)  # [S]
-    returns = np.sum([r["return_sum"] for r in late], axis=0) / np.maximum(episodes, 1)[:, None]
+    if not episodes.all():
+        raise RunError(f"no episode ended in the last tenth of {run.path}: take more --steps")
+    returns = np.sum([r["return_sum"] for r in late], axis=0) / episodes[:, None]
     return {
         "steps": records[-1]["steps"],
         "seeds": list(range(config.seed, config.seed + config.seeds)),
@@ -114,12 +123,11 @@ def _check_finite(record: dict[str, Any], run: RunFolder) -> None:
             )
 
 
-def _score(run: RunFolder) -> float:
-    """Mean return of the last few updates, to tell the best checkpoint."""
-    late = run.metrics()[-10:]
+def _score(late: Iterable[dict[str, Any]]) -> float | None:
+    """Mean return of the last few updates, to tell the best checkpoint; None without episodes."""
     episodes = np.sum([r["episodes"] for r in late])
     total = np.sum([np.mean(r["return_sum"], axis=1) for r in late])
-    return float(total / max(episodes, 1))
+    return float(total / episodes) if episodes else None
 
 
 def _moment(record: dict[str, Any]) -> Moment:
@@ -150,11 +158,13 @@ def _patient_interrupt() -> Iterator[Callable[[], bool]]:
 
 
 @contextmanager
-def _tensorboard(run: RunFolder, done: int) -> Iterator[Callable[[dict[str, Any]], None]]:
+def _tensorboard(run: RunFolder, from_step: int) -> Iterator[Callable[[dict[str, Any]], None]]:
     """Write records for TensorBoard: every metric's mean, and the returns by seat."""
     from tensorboardX import SummaryWriter
 
-    writer = SummaryWriter(str(run.path / "tensorboard"), purge_step=done or None)
+    folder = run.path / "tensorboard"
+    # What an earlier session wrote from this step on will be written again.
+    writer = SummaryWriter(str(folder), purge_step=from_step if folder.exists() else None)
 
     def write(record: dict[str, Any]) -> None:
         steps, episodes = record["steps"], np.sum(record["episodes"])

@@ -52,14 +52,17 @@ def read_player(path: Path) -> Trained:
         raise ConfigError(f"cannot read the player {path}: {error}") from error
     if about.get("format") != FORMAT:
         raise ConfigError(f"{path} is not a player of hopplus")
-    height, width, planes = json.loads(about["shape"])
-    actor = Actor(
-        about["name"],
-        (height, width, planes),
-        json.loads(about["actions"]),
-        json.loads(about["goal_size"]),
-        from_json(NetConfig, json.loads(about["net"])),
-    )
+    try:
+        height, width, planes = json.loads(about["shape"])
+        actor = Actor(
+            about["name"],
+            (height, width, planes),
+            json.loads(about["actions"]),
+            json.loads(about["goal_size"]),
+            from_json(NetConfig, json.loads(about["net"])),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise ConfigError(f"the player {path} does not say what it is: {error}") from error
     like = jax.eval_shape(actor.init, jax.random.key(0))
     return Trained(actor, filled(like, arrays, str(path)))
 

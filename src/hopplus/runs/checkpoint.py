@@ -72,6 +72,7 @@ def write_checkpoint(folder: Path, step: int, tree: Any, facts: dict[str, Any]) 
     write_durably(writing / MANIFEST, json.dumps(manifest, indent=2).encode())
     if final.exists():  # a damaged one, or the same one again
         shutil.rmtree(final)
+    _flush(writing)
     os.rename(writing, final)
     _flush(folder)
     return final
@@ -102,10 +103,12 @@ def steps_of(folder: Path) -> list[int]:
 
 def read_manifest(path: Path) -> dict[str, Any]:
     try:
-        manifest: dict[str, Any] = json.loads((path / MANIFEST).read_bytes())
-        return manifest
-    except (OSError, ValueError) as error:
-        raise DamagedError(f"checkpoint {path} is damaged: its manifest cannot be read") from error
+        manifest = json.loads((path / MANIFEST).read_bytes())
+    except (OSError, ValueError):
+        manifest = None
+    if not isinstance(manifest, dict):
+        raise DamagedError(f"checkpoint {path} is damaged: its manifest cannot be read")
+    return manifest
 
 
 def read_checkpoint(path: Path) -> dict[str, np.ndarray]:
@@ -123,6 +126,15 @@ def read_checkpoint(path: Path) -> dict[str, np.ndarray]:
         raise DamagedError(f"checkpoint {path} is damaged: {error}") from error
 
 
+def set_aside(folder: Path, step: int) -> None:
+    """Rename checkpoints of later steps: a run that is before them could not use them."""
+    for later in steps_of(folder):
+        if later > step:
+            aside = folder / f"damaged-{later}"
+            shutil.rmtree(aside, ignore_errors=True)
+            os.rename(folder / str(later), aside)
+
+
 def prune(folder: Path, keep: int) -> None:
     """Keep the last `keep` checkpoints and the best one; drop what was never finished."""
     for path in folder.glob(f"{WRITING}-*"):
@@ -131,7 +143,8 @@ def prune(folder: Path, keep: int) -> None:
     scores: dict[int, float] = {}
     for step in steps:
         try:
-            scores[step] = float(read_manifest(folder / str(step)).get("score") or -np.inf)
+            score = read_manifest(folder / str(step)).get("score")
+            scores[step] = float(score) if isinstance(score, int | float) else -np.inf
         except DamagedError:
             continue
     best = max(scores, key=lambda step: scores[step], default=None)

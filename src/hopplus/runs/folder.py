@@ -7,13 +7,14 @@ import importlib.metadata
 import json
 import os
 import platform
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -30,6 +31,14 @@ def clear_errors(doing: str) -> Iterator[None]:
         yield
     except OSError as error:
         raise ConfigError(f"cannot {doing}: {error.strerror or error}") from error
+
+
+class Saved(NamedTuple):
+    """A checkpoint read back."""
+
+    step: int
+    tree: Any
+    facts: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -56,19 +65,45 @@ class RunFolder:
                 f"{self.path} is not a run of hopplus: no usable config.json"
             ) from error
 
-    def load(self, like: Any) -> tuple[int, Any]:
-        """The newest checkpoint that is whole, as (step, tree); damaged ones are named."""
-        for step in reversed(checkpoint.steps_of(self.checkpoints)):
+    def load(self, like: Any) -> Saved | None:
+        """The newest checkpoint that is whole, if any; damaged ones are named and set aside."""
+        steps = checkpoint.steps_of(self.checkpoints)
+        for step in reversed(steps):
             path = self.checkpoints / str(step)
             try:
-                return step, checkpoint.filled(like, checkpoint.read_checkpoint(path), str(path))
+                tree = checkpoint.filled(like, checkpoint.read_checkpoint(path), str(path))
+                return Saved(step, tree, checkpoint.read_manifest(path))
             except checkpoint.DamagedError as damage:
-                say(f"{damage}; using the one before it")
-        raise ConfigError(f"{self.path} has no usable checkpoint")
+                before = (
+                    "using the one before it" if step != steps[0] else "there is none before it"
+                )
+                say(f"{damage}; {before}")
+        return None
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep other processes from training the same run meanwhile."""
+        try:
+            import fcntl
+        except ImportError:  # not on Windows
+            yield
+            return
+        with clear_errors(f"write in {self.path}"):
+            file = (self.path / ".lock").open("w")
+        with file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise ConfigError(f"{self.path} is being trained by another process") from None
+            yield
 
     def save(self, step: int, tree: Any, facts: dict[str, Any], keep: int) -> None:
         """Write a checkpoint and drop those no longer wanted."""
         with clear_errors(f"write a checkpoint in {self.path}"):
+            if self.metrics_file.exists():  # metrics must not fall behind a checkpoint
+                with self.metrics_file.open("rb") as file:
+                    os.fsync(file.fileno())
+            checkpoint.set_aside(self.checkpoints, step)
             checkpoint.write_checkpoint(self.checkpoints, step, tree, facts)
             checkpoint.prune(self.checkpoints, keep)
 
@@ -77,13 +112,18 @@ class RunFolder:
         if not self.metrics_file.exists():
             return []
         lines = self.metrics_file.read_text(encoding="utf-8").split("\n")[:-1]
-        return [json.loads(line) for line in lines]
+        try:
+            return [json.loads(line) for line in lines]
+        except ValueError as error:
+            raise ConfigError(f"{self.metrics_file} is damaged: {error}") from error
 
     def rewind(self, update: int) -> None:
         """Forget what was logged after an update, because it will be logged again."""
         kept = [
             json.dumps(record) + "\n" for record in self.metrics() if record["update"] <= update
         ]
+        if len(kept) < update:
+            raise ConfigError(f"{self.metrics_file} is damaged: it ends before update {update}")
         with clear_errors(f"write in {self.path}"):
             temporary = self.metrics_file.with_suffix(".writing")
             checkpoint.write_durably(temporary, "".join(kept).encode())
@@ -107,14 +147,17 @@ class RunFolder:
             os.replace(temporary, self.path / "result.json")
 
 
-def make_run(path: Path, config: TrainConfig) -> RunFolder:
-    """A new folder with its config.json; an existing one is refused."""
+@contextmanager
+def make_run(path: Path, config: TrainConfig) -> Iterator[Path]:
+    """Make a run's folder: yields one to put more into, which then takes its name, whole."""
     with clear_errors(f"make the run folder {path}"):
         if path.exists():
             raise ConfigError(
                 f"{path} exists already: take another --name, or go on with hopplus resume {path}"
             )
-        path.mkdir(parents=True)
+        writing = path.with_name(f".{path.name}{checkpoint.WRITING}")
+        shutil.rmtree(writing, ignore_errors=True)
+        writing.mkdir(parents=True)
         facts = {
             "config": to_json(config),
             "seeds": list(range(config.seed, config.seed + config.seeds)),
@@ -129,8 +172,9 @@ def make_run(path: Path, config: TrainConfig) -> RunFolder:
                 },
             },
         }
-        checkpoint.write_durably(path / "config.json", json.dumps(facts, indent=2).encode())
-    return RunFolder(path)
+        checkpoint.write_durably(writing / "config.json", json.dumps(facts, indent=2).encode())
+        yield writing
+        os.rename(writing, path)
 
 
 def open_run(path: Path) -> RunFolder:
