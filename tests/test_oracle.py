@@ -33,7 +33,16 @@ SETTINGS = {
     "stags only": StagHuntConfig(size=4, stags=3, hares=0, stag_reward=2.5, time_reward=0.5),
 }
 
-EXAMPLES = dict.fromkeys(SETTINGS, 170) | {"two seats, grace 0": 420}  # it ends soon
+EXAMPLES = {  # enough for each setting's share: some end sooner than others
+    "4x4": 105,
+    "8x8 two stags": 140,
+    "wide, strengths": 175,
+    "sight 1, grace 2": 160,
+    "eight seats, three hunters": 105,
+    "two seats, grace 0": 420,
+    "no stag, lone hunter": 140,
+    "stags only": 105,
+}
 
 
 def plain_rules(config: StagHuntConfig) -> plain.Rules:

@@ -46,7 +46,8 @@ def train(
     learner = restored_learner(run)
     update = jax.jit(jax.vmap(learner.update), donate_argnums=0)
     began = time.monotonic()
-    found = run.load(empty_learning(learner, config))
+    saved = steps_of(run.checkpoints)
+    found = run.load(empty_learning(learner, config)) if saved else None
     done, earlier = (found.step, found.facts.get("seconds", 0.0)) if found else (0, 0.0)
     if done == config.updates and (result := run.result()):
         return result
@@ -115,8 +116,8 @@ def _check_finite(record: dict[str, Any], run: RunFolder) -> None:
     for name in LOSSES:
         if not np.isfinite(record[name]).all():
             good = "there is no checkpoint before it"
-            if saved := steps_of(run.checkpoints):
-                good = f"the last good checkpoint is {run.checkpoints / str(saved[-1])}"
+            if steps := steps_of(run.checkpoints):
+                good = f"the last good checkpoint is {run.checkpoints / str(steps[-1])}"
             raise RunError(
                 f"the {name} of update {record['update']} (step {record['steps']:,}) is not a"
                 f" finite number; {good}"
