@@ -6,7 +6,6 @@ from functools import cache
 from typing import Any
 
 import jax
-import pytest
 
 from hopplus.config import StagHuntConfig
 from hopplus.games.game import views
@@ -38,8 +37,3 @@ def compiled_game(config: StagHuntConfig) -> Compiled:
         jax.jit(jax.vmap(game.step)),
         jax.jit(jax.vmap(lambda state: views(game, state))),
     )
-
-
-@pytest.fixture(scope="session")
-def compiled() -> Callable[[StagHuntConfig], Compiled]:
-    return compiled_game

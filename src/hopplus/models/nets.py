@@ -4,7 +4,6 @@ Modules hold nothing but arrays, so that seats and seeds stack them by `vmap`.
 """
 
 import math
-from typing import Protocol
 
 import equinox as eqx
 import jax
@@ -29,12 +28,6 @@ class Linear(eqx.Module):
 
     def __call__(self, x: jax.Array) -> jax.Array:
         return x @ self.weight + self.bias
-
-
-class Body(Protocol):
-    """Reads a view into [hidden] features."""
-
-    def __call__(self, view: View) -> jax.Array: ...
 
 
 class Mlp(eqx.Module):
