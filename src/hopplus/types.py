@@ -17,12 +17,10 @@ State = Any  # a game's state: a pytree that only the game reads
 class View(eqx.Module):
     """What one seat sees."""
 
-    planes: (
-        jax.Array
-    )  # [H, W, C] float32, 0 or 1; the seat itself first, then the others cyclically
+    planes: jax.Array  # [H, W, C] float32, 0 or 1; own first, then the others cyclically
     legal: jax.Array  # [A] bool
     time: jax.Array  # [] float32, steps played / horizon
-    last_actions: jax.Array  # [N] int32, the seat itself first, then the others cyclically; -1 none
+    last_actions: jax.Array  # [N] int32, own first, then the others cyclically; -1 none
 
 
 class Outcome(eqx.Module):
@@ -53,3 +51,19 @@ class Trajectory(eqx.Module):
     present: jax.Array  # [T, B, N] bool, seats on the board before the step
     act: Act  # [T, B, N, ...]
     outcome: Outcome  # [T, B, ...]
+
+
+class Sample(eqx.Module):
+    """One seat's step and what came of it: what models learn from. Seats run own first."""
+
+    view: View  # of the seat, before the step
+    present: jax.Array  # [N] bool, before the step
+    joint: jax.Array  # [N] int32; anything for a seat that is not present
+    reward: jax.Array  # [N] float32
+    after: View  # of the seat, after the step
+    present_after: jax.Array  # [N] bool
+    legal_after: jax.Array  # [N, A] bool
+    done: jax.Array  # [] bool, the episode ended with the step
+    later: View  # of the seat, some steps later while it is present: where it was going
+    caught: jax.Array  # [] int32, the kind of thing the seat takes last in the episode; K for none
+    goal: jax.Array  # [G] float32, what a model is told about the seat; size 0 for nothing

@@ -11,21 +11,25 @@ import tyro
 
 from hopplus import __version__
 from hopplus.cli.bench import Bench
+from hopplus.cli.collect import Collect
 from hopplus.cli.complaint import sentence
 from hopplus.cli.evaluate import Evaluate
 from hopplus.cli.export import Export
 from hopplus.cli.listing import List
 from hopplus.cli.options import registry
+from hopplus.cli.pretrain import Pretrain
 from hopplus.cli.replay import Replay
 from hopplus.cli.train import Resume, Train
 from hopplus.config import ConfigError
-from hopplus.learning.train import RunError
+from hopplus.runs.folder import RunError
 from hopplus.runs.watchdog import say
 
 Command = (
     Annotated[Train, tyro.conf.subcommand("train")]
     | Annotated[Resume, tyro.conf.subcommand("resume")]
     | Annotated[Evaluate, tyro.conf.subcommand("evaluate")]
+    | Annotated[Collect, tyro.conf.subcommand("collect")]
+    | Annotated[Pretrain, tyro.conf.subcommand("pretrain")]
     | Annotated[Replay, tyro.conf.subcommand("replay")]
     | Annotated[Export, tyro.conf.subcommand("export")]
     | Annotated[List, tyro.conf.subcommand("list")]

@@ -44,7 +44,7 @@ class Evaluate:
         check_positive(episodes=self.episodes, games=self.games)
         check_games(self.games)
         check_seed(self.seed)
-        game, company = company_of(
+        _, game, company = company_of(
             self.run_folder, self.players, self.game, self.run_seed, self.greedy
         )
         seating = company.seating

@@ -44,7 +44,7 @@ class Replay:
         check(0 <= self.episode < 2**32, "--episode", self.episode, "from 0 to 4294967295")
         if self.out and self.out.suffix.lower() not in (".gif", ".png"):
             raise ConfigError(f"--out is {str(self.out)!r} but must end in .gif or .png")
-        game, company = company_of(
+        _, game, company = company_of(
             self.run_folder, self.players, self.game, self.run_seed, self.greedy
         )
         seating = company.seating

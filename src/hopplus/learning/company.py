@@ -9,9 +9,10 @@ from hopplus.config import ConfigError
 from hopplus.games.game import Game
 from hopplus.learning.trained import Trained, named
 from hopplus.players.actor import Actor
+from hopplus.players.mixture import Mixture
 from hopplus.players.player import Player
 from hopplus.players.scripted import scripted
-from hopplus.players.seating import Seating
+from hopplus.players.seating import MIXED, Seating, options
 from hopplus.types import Params
 
 
@@ -26,11 +27,16 @@ class Company:
         """As `Seating.init`, with what the trained players have learned in its place."""
         fresh = self.seating.init(key)
         return tuple(
-            self._stacked(player, len(seats)) if player.name in self.trained else params
+            self._known(player, params, len(seats))
             for (player, seats), params in zip(self.seating.groups, fresh, strict=True)
         )
 
-    def _stacked(self, player: Player, seats: int) -> Params:
+    def _known(self, player: Player, fresh: Params, seats: int) -> Params:
+        if isinstance(player, Mixture):
+            pairs = zip(player.players, fresh, strict=True)
+            return tuple(self._known(one, params, seats) for one, params in pairs)
+        if player.name not in self.trained:
+            return fresh
         return jax.tree.map(lambda leaf: jnp.stack([leaf] * seats), self.trained[player.name])
 
 
@@ -40,18 +46,20 @@ def make_company(
     known: dict[str, Trained] | None = None,
     learner: Actor | None = None,
 ) -> Company:
-    """Seat players by name: `learn`, one of the `known`, or a scripted one."""
+    """Seat players by name: `learn`, one of the `known`, a scripted one, or `stag|hare`."""
     known = known or {}
-    players: list[Player] = []
-    for name in names:
+
+    def player(name: str) -> Player:
         if name == "learn" and learner:
-            players.append(learner)
-        elif name in known:
-            players.append(fitting(known[name], name, game).actor)
-        else:
-            players.append(scripted(name, game))
-    trained = {name: known[name].params for name in names if name in known}
-    return Company(Seating(tuple(players)), trained)
+            return learner
+        if name in known:
+            return fitting(known[name], name, game).actor
+        if MIXED in name:
+            return Mixture(tuple(player(one) for one in options(name)))
+        return scripted(name, game)
+
+    trained = {one: known[one].params for name in names for one in options(name) if one in known}
+    return Company(Seating(tuple(player(name) for name in names)), trained)
 
 
 def fitting(trained: Trained, name: str, game: Game) -> Trained:

@@ -7,13 +7,13 @@ from pathlib import Path
 import jax
 import numpy as np
 
-from hopplus.config import ConfigError, TrainConfig
+from hopplus.config import ConfigError, RunConfig, TrainConfig
 from hopplus.games import make_game
 from hopplus.learning.company import make_company
 from hopplus.learning.learner import Learner, Learning
 from hopplus.learning.trained import Trained, named, read_player, write_player
 from hopplus.players.actor import make_actor
-from hopplus.players.seating import split_names
+from hopplus.players.seating import MIXED, options, split_names
 from hopplus.runs.folder import RunFolder, make_run, open_run
 
 PLAYER_FILE = ".safetensors"
@@ -23,9 +23,10 @@ INSIDE = "players/"  # where a run keeps players from elsewhere
 def new_run(path: Path, config: TrainConfig) -> RunFolder:
     """Make the folder of a run; players from elsewhere are copied into it."""
     names = [full_name(name, seat) for seat, name in enumerate(seat_names(config))]
-    guests = {name: find_trained(name) for name in names if is_guest(name)}
+    guests = find_guests(names)
     inside = {name: f"{INSIDE}{number}{PLAYER_FILE}" for number, name in enumerate(guests)}
-    settled = replace(config, seats=",".join(inside.get(name, name) for name in names))
+    seats = [MIXED.join(inside.get(one, one) for one in options(name)) for name in names]
+    settled = replace(config, seats=",".join(seats))
     make_learner(settled, {inside[name]: guests[name] for name in guests})  # complains if it must
     with make_run(path, settled) as folder:
         for name, trained in guests.items():
@@ -51,8 +52,18 @@ def is_inside(name: str) -> bool:
 
 def full_name(name: str, seat: int) -> str:
     """The name, with the seat it will sit in where it names a run and no seat of it."""
-    whole = not is_guest(name) or "@" in name or name.endswith(PLAYER_FILE)
-    return name if whole else f"{name}@{seat}"
+
+    def full(one: str) -> str:
+        whole = not is_guest(one) or "@" in one or one.endswith(PLAYER_FILE)
+        return one if whole else f"{one}@{seat}"
+
+    return MIXED.join(full(one) for one in options(name))
+
+
+def find_guests(names: list[str]) -> dict[str, Trained]:
+    """The players from elsewhere among the names, and among their mixtures."""
+    called = dict.fromkeys(one for name in names for one in options(name))
+    return {one: find_trained(one) for one in called if is_guest(one)}
 
 
 def find_trained(name: str, seed: int = 0) -> Trained:
@@ -93,18 +104,27 @@ def run_players(run: RunFolder, seed: int = 0) -> dict[int, Trained]:
     }
 
 
-def run_seats(run: RunFolder, seed: int = 0) -> list[str | Trained]:
-    """Who sits in each seat of a run: a learned player, one from elsewhere, or a script's name."""
-    learned = run_players(run, seed)
-    return [
-        learned.get(seat) or (read_player(run.path / name) if is_inside(name) else name)
-        for seat, name in enumerate(seat_names(run.config()))
+def run_seats(run: RunFolder, seed: int = 0) -> tuple[list[str], dict[str, Trained]]:
+    """Who sits in each seat of a run, by name, and those of them that have learned."""
+    names = seat_names(run.config())
+    known = {f"{run.path.name}@{seat}": player for seat, player in run_players(run, seed).items()}
+    called = [
+        f"{run.path.name}@{seat}" if name == "learn" else name for seat, name in enumerate(names)
     ]
+    return called, known | _inside(run)
+
+
+def _inside(run: RunFolder) -> dict[str, Trained]:
+    """The players from elsewhere that a run keeps."""
+    called = {one for name in seat_names(run.config()) for one in options(name) if is_inside(one)}
+    return {one: read_player(run.path / one) for one in called}
 
 
 def make_learner(config: TrainConfig, guests: dict[str, Trained]) -> Learner:
     """The learner a configuration describes, with the trained players it names."""
     names = seat_names(config)
+    if any("learn" in options(name) and name != "learn" for name in names):
+        raise ConfigError("learn cannot be one of a mixture: a seat learns or it does not")
     if "learn" not in names:
         raise ConfigError("nobody learns: at least one of --seats must be learn")
     game = make_game(config.game)
@@ -116,12 +136,10 @@ def make_learner(config: TrainConfig, guests: dict[str, Trained]) -> Learner:
 
 def restored_learner(run: RunFolder) -> Learner:
     """The learner of an existing run."""
-    config = run.config()
-    files = {name for name in seat_names(config) if is_inside(name)}
-    return make_learner(config, {name: read_player(run.path / name) for name in files})
+    return make_learner(run.config(), _inside(run))
 
 
-def seed_keys(config: TrainConfig) -> jax.Array:
+def seed_keys(config: RunConfig) -> jax.Array:
     """[S] a key for each seed, the same whether it runs alone or beside others."""
     return jax.vmap(jax.random.key)(np.arange(config.seed, config.seed + config.seeds))
 

@@ -1,10 +1,8 @@
 """A training run from beginning to end, or from where it was left."""
 
-import signal
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,15 +13,13 @@ from hopplus.config import TrainConfig
 from hopplus.learning.learner import Learning
 from hopplus.learning.restore import empty_learning, restored_learner, seed_keys
 from hopplus.runs.checkpoint import steps_of
-from hopplus.runs.folder import RunFolder, plain
+from hopplus.runs.folder import RunError, RunFolder, plain
+from hopplus.runs.interrupt import patient_interrupt
+from hopplus.runs.tensorboard import tensorboard
 
 LOSSES = ("policy_loss", "value_loss", "entropy", "kl", "clipped", "gradient_norm", "explained")
 SCORED = 10  # the last updates that a checkpoint is scored by
 FINAL = 0.1  # the share of a run's updates that its result is taken from
-
-
-class RunError(Exception):
-    """A run that cannot go on; the message is one sentence for people."""
 
 
 @dataclass(frozen=True)
@@ -56,15 +52,15 @@ def train(
     compiled, late = 0.0, deque(run.metrics()[-SCORED:], SCORED)
     with (
         run.locked(),
-        _tensorboard(run, (done + 1) * config.ppo.steps) as show,
-        _patient_interrupt() as interrupted,
+        tensorboard(run.path, (done + 1) * config.ppo.steps) as show,
+        patient_interrupt() as interrupted,
     ):
         for number in range(done + 1, config.updates + 1):
             learning, metrics = update(learning)
             record = _record(number, config, metrics)
             _check_finite(record, run)
             run.log(record)
-            show(record)
+            show(_curves(record), record["steps"])
             late.append(record)
             compiled = compiled or time.monotonic() - began
             on_update(_moment(record))
@@ -137,45 +133,10 @@ def _moment(record: dict[str, Any]) -> Moment:
     return Moment(record["update"], record["steps"], returns)
 
 
-@contextmanager
-def _patient_interrupt() -> Iterator[Callable[[], bool]]:
-    """Let Ctrl-C wait for the update in flight; a second one does not wait."""
-    asked: list[int] = []
-
-    def ask(number: int, frame: object) -> None:
-        if asked:
-            raise KeyboardInterrupt
-        asked.append(number)
-
-    try:
-        before = signal.signal(signal.SIGINT, ask)
-    except ValueError:  # not the main thread: whoever runs us handles interrupts
-        yield lambda: False
-        return
-    try:
-        yield lambda: bool(asked)
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
-@contextmanager
-def _tensorboard(run: RunFolder, from_step: int) -> Iterator[Callable[[dict[str, Any]], None]]:
-    """Write records for TensorBoard: every metric's mean, and the returns by seat."""
-    from tensorboardX import SummaryWriter
-
-    folder = run.path / "tensorboard"
-    # What an earlier session wrote from this step on will be written again.
-    writer = SummaryWriter(str(folder), purge_step=from_step if folder.exists() else None)
-
-    def write(record: dict[str, Any]) -> None:
-        steps, episodes = record["steps"], np.sum(record["episodes"])
-        for name in LOSSES:
-            writer.add_scalar(name, np.mean(record[name]), steps)
-        if episodes:
-            for seat, total in enumerate(np.sum(record["return_sum"], axis=0)):
-                writer.add_scalar(f"return/seat {seat}", total / episodes, steps)
-
-    try:
-        yield write
-    finally:
-        writer.close()
+def _curves(record: dict[str, Any]) -> dict[str, float]:
+    """For TensorBoard: every metric's mean, and the returns by seat."""
+    curves = {name: float(np.mean(record[name])) for name in LOSSES}
+    if episodes := np.sum(record["episodes"]):
+        totals = np.sum(record["return_sum"], axis=0)
+        curves |= {f"return/seat {seat}": total / episodes for seat, total in enumerate(totals)}
+    return curves

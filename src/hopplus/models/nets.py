@@ -4,6 +4,8 @@ Modules hold nothing but arrays, so that seats and seeds stack them by `vmap`.
 """
 
 import math
+from collections.abc import Sequence
+from typing import TypeAlias
 
 import equinox as eqx
 import jax
@@ -30,57 +32,130 @@ class Linear(eqx.Module):
         return x @ self.weight + self.bias
 
 
-class Mlp(eqx.Module):
-    """Dense layers over the flattened planes and the time."""
+class Layers(eqx.Module):
+    """Dense layers with rectifiers between them, and none behind the last."""
 
     layers: tuple[Linear, ...]
 
-    def __init__(self, shape: tuple[int, int, int], config: NetConfig, key: jax.Array) -> None:
-        sizes = (math.prod(shape) + 1, *[config.hidden] * config.layers)
-        keys = jax.random.split(key, config.layers)
+    def __init__(self, sizes: Sequence[int], key: jax.Array, last_gain: float = 1.0) -> None:
+        gains = [math.sqrt(2)] * (len(sizes) - 2) + [last_gain]
+        keys = jax.random.split(key, len(gains))
         self.layers = tuple(
-            Linear(size_in, size_out, math.sqrt(2), layer_key)
-            for size_in, size_out, layer_key in zip(sizes[:-1], sizes[1:], keys, strict=True)
+            Linear(size_in, size_out, gain, layer_key)
+            for size_in, size_out, gain, layer_key in zip(
+                sizes[:-1], sizes[1:], gains, keys, strict=True
+            )
         )
 
-    def __call__(self, view: View) -> jax.Array:
-        x = jnp.append(view.planes.astype(jnp.float32).reshape(-1), view.time)
-        for layer in self.layers:
+    def __call__(self, x: jax.Array) -> jax.Array:
+        for layer in self.layers[:-1]:
             x = jax.nn.relu(layer(x))
-        return x
+        return self.layers[-1](x)
+
+
+class Mlp(eqx.Module):
+    """Dense layers over the flattened planes, the time, and whatever else is given."""
+
+    dense: Layers
+
+    def __init__(self, size: int, config: NetConfig, key: jax.Array, extra: int = 0) -> None:
+        sizes = (size + 1 + extra, *[config.hidden] * config.layers)
+        self.dense = Layers(sizes, key, last_gain=math.sqrt(2))
+
+    def __call__(self, view: View, extra: jax.Array | None = None) -> jax.Array:
+        x = jnp.append(view.planes.astype(jnp.float32).reshape(-1), view.time)
+        return jax.nn.relu(self.dense(x if extra is None else jnp.concatenate([x, extra])))
 
 
 class Conv(eqx.Module):
-    """A 3x3 convolution over the planes, then dense layers over its features and the time."""
+    """A 3x3 convolution over the planes, then dense layers over its features."""
 
     kernel: jax.Array  # [3, 3, C, channels]
     bias: jax.Array  # [channels]
     dense: Mlp
 
-    def __init__(self, shape: tuple[int, int, int], config: NetConfig, key: jax.Array) -> None:
+    def __init__(
+        self, shape: tuple[int, int, int], config: NetConfig, key: jax.Array, extra: int = 0
+    ) -> None:
         key_kernel, key_dense = jax.random.split(key)
         size_in = 9 * shape[2]
         weight = Linear(size_in, config.channels, math.sqrt(2), key_kernel).weight
         self.kernel = weight.reshape(3, 3, shape[2], config.channels)
         self.bias = jnp.zeros(config.channels)
-        self.dense = Mlp((*shape[:2], config.channels), config, key_dense)
+        self.dense = Mlp(shape[0] * shape[1] * config.channels, config, key_dense, extra)
 
-    def __call__(self, view: View) -> jax.Array:
-        features = jax.lax.conv_general_dilated(
-            view.planes.astype(jnp.float32)[None],
-            self.kernel,
-            window_strides=(1, 1),
-            padding="SAME",
-            dimension_numbers=("NHWC", "HWIO", "NHWC"),
-        )[0]
+    def __call__(self, view: View, extra: jax.Array | None = None) -> jax.Array:
+        features = convolved(view.planes.astype(jnp.float32), self.kernel)
         seen = jax.nn.relu(features + self.bias)
-        return self.dense(View(seen, view.legal, view.time, view.last_actions))
+        return self.dense(View(seen, view.legal, view.time, view.last_actions), extra)
+
+
+class Centred(eqx.Module):
+    """Dense layers over the board as seen from the seat's own cell."""
+
+    dense: Mlp
+
+    def __init__(
+        self, shape: tuple[int, int, int], config: NetConfig, key: jax.Array, extra: int = 0
+    ) -> None:
+        height, width, planes = shape
+        size = (2 * height - 1) * (2 * width - 1) * (planes - 1)
+        self.dense = Mlp(size, config, key, extra)
+
+    def __call__(self, view: View, extra: jax.Array | None = None) -> jax.Array:
+        around = centred(view.planes.astype(jnp.float32), view.last_actions.shape[0])
+        return self.dense(View(around, view.legal, view.time, view.last_actions), extra)
+
+
+Body: TypeAlias = Mlp | Conv | Centred
+
+
+def make_body(
+    shape: tuple[int, int, int], config: NetConfig, key: jax.Array, extra: int = 0
+) -> Body:
+    """The body of that kind: [hidden] features of a view and [extra] other numbers."""
+    match config.kind:
+        case "mlp":
+            return Mlp(math.prod(shape), config, key, extra)
+        case "conv":
+            return Conv(shape, config, key, extra)
+        case "centred":
+            return Centred(shape, config, key, extra)
+
+
+def convolved(planes: jax.Array, kernel: jax.Array) -> jax.Array:
+    """[H, W, C] planes under a [h, w, C, channels] kernel, zeros around: [H, W, channels]."""
+    return jax.lax.conv_general_dilated(
+        planes[None],
+        kernel,
+        window_strides=(1, 1),
+        padding="SAME",
+        dimension_numbers=("NHWC", "HWIO", "NHWC"),
+    )[0]
+
+
+def centred(planes: jax.Array, seats: int) -> jax.Array:
+    """[H, W, C] moved so that the first plane's cell is in the middle: [2H - 1, 2W - 1, C - 1].
+
+    The first plane goes, as it would always be the same. What is off the board is an obstacle.
+    """
+    height, width, _ = planes.shape
+    cell = jnp.argmax(planes[..., 0].reshape(-1))
+    outside = jnp.zeros(planes.shape[2] - 1).at[seats - 1].set(1.0)
+    sides = (2 * height - 1 + height - 1, 2 * width - 1 + width - 1)
+    wide = jnp.broadcast_to(outside, (*sides, len(outside)))
+    wide = wide.at[height - 1 : 2 * height - 1, width - 1 : 2 * width - 1].set(planes[..., 1:])
+    return jax.lax.dynamic_slice(
+        wide,
+        (cell // width, cell % width, 0),
+        (2 * height - 1, 2 * width - 1, len(outside)),
+    )
 
 
 class ActorCritic(eqx.Module):
     """Log-probabilities of the actions and the expected return."""
 
-    body: Mlp | Conv
+    body: Body
     policy: Linear
     value: Linear
 
@@ -88,8 +163,7 @@ class ActorCritic(eqx.Module):
         self, shape: tuple[int, int, int], actions: int, config: NetConfig, key: jax.Array
     ) -> None:
         key_body, key_policy, key_value = jax.random.split(key, 3)
-        body = Mlp if config.kind == "mlp" else Conv
-        self.body = body(shape, config, key_body)
+        self.body = make_body(shape, config, key_body)
         self.policy = Linear(config.hidden, actions, 0.01, key_policy)
         self.value = Linear(config.hidden, 1, 1.0, key_value)
 

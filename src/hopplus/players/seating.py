@@ -13,9 +13,12 @@ import numpy as np
 
 from hopplus.config import ConfigError
 from hopplus.games.game import Game
+from hopplus.players.mixture import Mixture
 from hopplus.players.player import Player
 from hopplus.players.scripted import scripted
 from hopplus.types import Act, Memory, Params, View
+
+MIXED = "|"  # between the names of players of whom one sits there, drawn for each episode
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,13 @@ class Seating:
             for player, seats in self.groups
         )
 
+    def seated(self, choices: jax.Array) -> tuple[Memory, ...]:
+        """As `start`, with the [N] ones of the mixtures chosen; other players have no choice."""
+        return tuple(
+            jax.vmap(player.seated)(choices[seats]) if isinstance(player, Mixture) else kept
+            for (player, seats), kept in zip(self.groups, self.start(), strict=True)
+        )
+
     def act(
         self,
         params: tuple[Params, ...],
@@ -82,11 +92,18 @@ def seat_players(names: str, game: Game) -> Seating:
 
 
 def split_names(names: str, seats: int) -> list[str]:
-    """The names in `stag, stag,hare`, one for each seat."""
-    called = [name.strip() for name in names.split(",")]
+    """The names in `stag, stag|hare,random`, one for each seat; a mixture alone is for all."""
+    called = [MIXED.join(options(name)) for name in names.split(",")]
+    if len(called) == 1 and MIXED in names:
+        return called * seats
     if len(called) != seats:
         raise ConfigError(
             f"{names!r} names {len(called)} player{'s' * (len(called) != 1)} but the game has"
             f" {seats} seats"
         )
     return called
+
+
+def options(name: str) -> list[str]:
+    """The players of whom one sits there: `stag|hare` or, without choice, `stag`."""
+    return [one.strip() for one in name.split(MIXED)]

@@ -14,14 +14,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from hopplus.config import ConfigError, TrainConfig, from_json, to_json
+from hopplus.config import ConfigError, RunConfig, TrainConfig, from_json, to_json
 from hopplus.runs import checkpoint
 from hopplus.runs.watchdog import say
 from hopplus.runtime import device_line
+
+Kind = TypeVar("Kind", bound=RunConfig)
+
+
+class RunError(Exception):
+    """A run that cannot go on; the message is one sentence for people."""
 
 
 @contextmanager
@@ -55,15 +61,38 @@ class RunFolder:
     def metrics_file(self) -> Path:
         return self.path / "metrics.jsonl"
 
-    def config(self) -> TrainConfig:
-        """The configuration the run was made with."""
-        file = self.path / "config.json"
+    def facts(self) -> dict[str, Any]:
+        """What was written down when the run was made."""
         try:
-            return from_json(TrainConfig, json.loads(file.read_text(encoding="utf-8"))["config"])
-        except (OSError, ValueError, KeyError, TypeError) as error:
+            facts = json.loads((self.path / "config.json").read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            facts = None
+        if not isinstance(facts, dict):
+            raise ConfigError(f"{self.path} is not a run of hopplus: no usable config.json")
+        return facts
+
+    @property
+    def kind(self) -> str:
+        """What the run is of: training, or the name of a part."""
+        return str(self.facts().get("kind", TrainConfig.kind))
+
+    def config_of(self, kind: type[Kind]) -> Kind:
+        """The configuration the run was made with, if it is one of that kind."""
+        facts = self.facts()
+        if self.kind != kind.kind:
+            raise ConfigError(
+                f"{self.path} is a run of kind {self.kind}, and one of kind {kind.kind} is needed"
+            )
+        try:
+            return from_json(kind, facts["config"])
+        except (KeyError, TypeError, ValueError) as error:
             raise ConfigError(
                 f"{self.path} is not a run of hopplus: no usable config.json"
             ) from error
+
+    def config(self) -> TrainConfig:
+        """The configuration of a training run."""
+        return self.config_of(TrainConfig)
 
     def load(self, like: Any) -> Saved | None:
         """The newest checkpoint that is whole, if any; damaged ones are named and set aside."""
@@ -148,8 +177,11 @@ class RunFolder:
 
 
 @contextmanager
-def make_run(path: Path, config: TrainConfig) -> Iterator[Path]:
-    """Make a run's folder: yields one to put more into, which then takes its name, whole."""
+def make_run(path: Path, config: RunConfig, about: dict[str, Any] | None = None) -> Iterator[Path]:
+    """Make a run's folder: yields one to put more into, which then takes its name, whole.
+
+    `about` is what else to write down about it.
+    """
     with clear_errors(f"make the run folder {path}"):
         if path.exists():
             raise ConfigError(
@@ -159,7 +191,9 @@ def make_run(path: Path, config: TrainConfig) -> Iterator[Path]:
         shutil.rmtree(writing, ignore_errors=True)
         writing.mkdir(parents=True)
         facts = {
+            "kind": config.kind,
             "config": to_json(config),
+            **(about or {}),
             "seeds": list(range(config.seed, config.seed + config.seeds)),
             "command": sys.argv,
             "git": _git_revision(),

@@ -1,0 +1,42 @@
+"""Settings: frozen dataclasses that hold every default and check themselves when made."""
+
+from typing import TypeAlias
+
+from hopplus.config.check import ConfigError, check, check_whole
+from hopplus.config.game import GameConfig, StagHuntConfig
+from hopplus.config.models import (
+    FitConfig,
+    GoalConfig,
+    OpponentConfig,
+    PretrainConfig,
+    PretrainGoal,
+    PretrainOpponent,
+    PretrainWorld,
+    WorldConfig,
+)
+from hopplus.config.plain import from_json, to_json
+from hopplus.config.train import NetConfig, PPOConfig, TrainConfig
+
+RunConfig: TypeAlias = TrainConfig | PretrainConfig  # what a run folder may be of
+
+__all__ = [
+    "ConfigError",
+    "FitConfig",
+    "GameConfig",
+    "GoalConfig",
+    "NetConfig",
+    "OpponentConfig",
+    "PPOConfig",
+    "PretrainConfig",
+    "PretrainGoal",
+    "PretrainOpponent",
+    "PretrainWorld",
+    "RunConfig",
+    "StagHuntConfig",
+    "TrainConfig",
+    "WorldConfig",
+    "check",
+    "check_whole",
+    "from_json",
+    "to_json",
+]

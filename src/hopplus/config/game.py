@@ -1,0 +1,131 @@
+"""Settings of the games."""
+
+import math
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Literal, TypeAlias
+
+from hopplus.config.check import ConfigError, check, check_whole
+
+
+@dataclass(frozen=True)
+class StagHuntConfig:
+    """Markov Stag-Hunt; the numbers in brackets are those of the rules in docs/rules.md."""
+
+    name: Literal["stag-hunt-v1"] = "stag-hunt-v1"
+    """The game and the version of its rules."""
+    size: int = 4
+    """Cells along a side of the board, where height or width is not given."""
+    height: int | None = None
+    """Rows of the board."""
+    width: int | None = None
+    """Columns of the board."""
+    seats: int = 4
+    """Players at the board, 2 to 8."""
+    stags: int = 1
+    """Stags on the board."""
+    hares: int = 4
+    """Hares on the board."""
+    obstacles: int = 0
+    """Obstacle pieces of three or four cells, straight or bent [2]."""
+    boards: int = 256
+    """Boards with obstacles in the bank that episodes draw from [2]."""
+    board_seed: int = 0
+    """Seed of that bank."""
+    stag_hunters: int = 2
+    """Players it takes to catch a stag [6]."""
+    stag_reward: float = 10.0
+    """What a stag is worth [7]."""
+    hare_reward: float = 1.0
+    """What a hare is worth [7]."""
+    time_reward: float = 0.0
+    """What every present player gets each step [7]."""
+    strength: tuple[float, ...] = field(default_factory=tuple)
+    """Share of each seat in a catch, one number per seat; equal when not given [7]."""
+    horizon: int = 35
+    """Steps of an episode at most [9]."""
+    grace: int | None = None
+    """Steps after the first catch at which the episode ends; never when not given [9]."""
+    sight: int | None = None
+    """Cells a player sees in each direction; everything when not given [10]."""
+
+    def __post_init__(self) -> None:
+        check(self.name == "stag-hunt-v1", "game.name", self.name, "stag-hunt-v1")
+        check_whole(self, "game.")
+        for name in ("size", "height", "width"):
+            side = getattr(self, name)
+            check(side is None or 1 <= side <= 32, f"game.{name}", side, "from 1 to 32")
+        check(2 <= self.seats <= 8, "game.seats", self.seats, "from 2 to 8")
+        for name in ("stags", "hares", "obstacles"):
+            count = getattr(self, name)
+            check(0 <= count <= 4096, f"game.{name}", count, "from 0 to 4096")
+        check(self.stags + self.hares >= 1, "game.stags + game.hares", 0, "at least 1")
+        check(1 <= self.boards <= 65536, "game.boards", self.boards, "from 1 to 65536")
+        check(self.board_seed >= 0, "game.board_seed", self.board_seed, "0 or more")
+        check(
+            1 <= self.stag_hunters <= self.seats,
+            "game.stag_hunters",
+            self.stag_hunters,
+            f"from 1 to game.seats, which is {self.seats}",
+        )
+        for name in ("stag_reward", "hare_reward"):
+            reward = getattr(self, name)
+            check(0 <= reward <= 1e6, f"game.{name}", reward, "from 0 to 1e6")
+        check(abs(self.time_reward) <= 1e6, "game.time_reward", self.time_reward, "within 1e6")
+        check(1 <= self.horizon <= 10_000, "game.horizon", self.horizon, "from 1 to 10000")
+        for name in ("grace", "sight"):
+            steps = getattr(self, name)
+            held = steps is None or 0 <= steps <= 10_000
+            check(held, f"game.{name}", steps, "from 0 to 10000")
+        self._check_strength()
+        self._check_room()
+
+    def _check_strength(self) -> None:
+        check(
+            len(self.strength) in (0, self.seats),
+            "game.strength",
+            self.strength,
+            f"empty or one number for each of the {self.seats} seats",
+        )
+        check(
+            all(math.isfinite(s) and s > 0 for s in self.strength),
+            "game.strength",
+            self.strength,
+            "above 0 for every seat",
+        )
+        check(
+            sum(self.weights) <= 4096,
+            "game.strength",
+            self.strength,
+            "in proportions of small whole numbers, such as 1 1 1 2.5",
+        )
+
+    def _check_room(self) -> None:
+        pieces = self.seats + self.stags + self.hares
+        cells = self.rows * self.columns
+        need = pieces + 3 * self.obstacles
+        if need > cells:
+            raise ConfigError(
+                f"a board of {self.rows}x{self.columns} has {cells} cells but"
+                f" {self.seats} seats, {self.stags} stags, {self.hares} hares and"
+                f" {self.obstacles} obstacle pieces need at least {need}"
+            )
+
+    @property
+    def rows(self) -> int:
+        return self.size if self.height is None else self.height
+
+    @property
+    def columns(self) -> int:
+        return self.size if self.width is None else self.width
+
+    @property
+    def weights(self) -> tuple[int, ...]:
+        """Strengths as whole numbers in the same proportions, so that sums of them are exact."""
+        ratios = [Fraction(str(s)) for s in self.strength] or [Fraction(1)] * self.seats
+        scale = math.lcm(*(r.denominator for r in ratios))
+        whole = [int(r * scale) for r in ratios]
+        return tuple(w // math.gcd(*whole) for w in whole)
+
+
+GameConfig: TypeAlias = StagHuntConfig  # a union, when there are more games

@@ -1,0 +1,32 @@
+"""Settings as plain data and back."""
+
+import dataclasses
+import types
+import typing
+from typing import Any, TypeVar
+
+from hopplus.config.check import ConfigError
+
+Config = TypeVar("Config")
+
+
+def to_json(config: Any) -> dict[str, Any]:
+    """A configuration as plain data."""
+    return dataclasses.asdict(config)
+
+
+def from_json(kind: type[Config], data: dict[str, Any]) -> Config:
+    """The configuration that `to_json` wrote; an unknown field is an error."""
+    hints = typing.get_type_hints(kind)
+    unknown = set(data) - set(hints)
+    if unknown:
+        raise ConfigError(f"{kind.__name__} has no field {sorted(unknown)[0]}")
+    return kind(**{name: _restored(hints[name], value) for name, value in data.items()})
+
+
+def _restored(hint: Any, value: Any) -> Any:
+    if dataclasses.is_dataclass(hint):
+        return from_json(typing.cast(type, hint), value)
+    options = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
+    is_tuple = any(typing.get_origin(option) is tuple for option in options)
+    return tuple(value) if is_tuple and value is not None else value

@@ -1,0 +1,134 @@
+"""Settings of networks, of PPO and of a training run."""
+
+import math
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal
+
+from hopplus.config.check import check, check_whole
+from hopplus.config.game import GameConfig
+
+
+@dataclass(frozen=True)
+class NetConfig:
+    """The network of a learning player."""
+
+    kind: Literal["mlp", "conv", "centred"] = "mlp"
+    """Dense layers, a 3x3 convolution below them, or dense layers over the board as seen from the
+    seat's own cell."""
+    hidden: int = 64
+    """Width of the dense layers."""
+    layers: int = 2
+    """How many dense layers."""
+    channels: int = 16
+    """Channels of the convolution."""
+
+    def __post_init__(self) -> None:
+        kinds = ("mlp", "conv", "centred")
+        check(self.kind in kinds, "net.kind", self.kind, ", ".join(kinds))
+        check_whole(self, "net.")
+        for name, most in (("hidden", 8192), ("layers", 16), ("channels", 1024)):
+            given = getattr(self, name)
+            check(1 <= given <= most, f"net.{name}", given, f"from 1 to {most}")
+
+
+@dataclass(frozen=True)
+class PPOConfig:
+    """How a policy improves."""
+
+    games: int = 256
+    """Games side by side."""
+    unroll: int = 16
+    """Steps of each game between updates."""
+    epochs: int = 4
+    """Passes over the steps of an update."""
+    minibatches: int = 4
+    """Parts of a pass, one gradient step each."""
+    learning_rate: float = 1e-3
+    """Step size of Adam."""
+    anneal: bool = True
+    """Let the step size fall to zero over the run."""
+    clip: float = 0.2
+    """How far the policy may move in an update."""
+    value_clip: float = 1.0
+    """How far a value may move in an update."""
+    value_weight: float = 0.5
+    """Weight of the value loss."""
+    entropy: float = 0.05
+    """Weight of the entropy bonus at the beginning."""
+    entropy_end: float | None = 0.003
+    """Weight of the entropy bonus at the end, reached linearly; as at the beginning when None."""
+    gradient_norm: float = 0.5
+    """Largest norm of a gradient."""
+    discount: float = 1.0
+    """What a reward is worth a step later; below 1, near hares beat far stags on large boards."""
+    mix: float = 0.95
+    """GAE's lambda; 1 is the Monte-Carlo return."""
+    prosociality: float = 0.0
+    """Share of everyone's mean reward in a seat's own, from 0 to 1."""
+    parameters: Literal["independent", "shared"] = "independent"
+    """One set of parameters per seat, or one for all."""
+
+    def __post_init__(self) -> None:
+        check_whole(self, "ppo.")
+        for name in ("games", "unroll", "epochs", "minibatches"):
+            given = getattr(self, name)
+            check(1 <= given <= 2**24, f"ppo.{name}", given, "1 or more")
+        for name in ("learning_rate", "clip", "value_clip", "gradient_norm"):
+            given = getattr(self, name)
+            check(math.isfinite(given) and given > 0, f"ppo.{name}", given, "above 0")
+        for name in ("value_weight", "entropy", "entropy_end"):
+            given = getattr(self, name)
+            held = given is None or (math.isfinite(given) and given >= 0)
+            check(held, f"ppo.{name}", given, "0 or more")
+        for name in ("discount", "mix", "prosociality"):
+            given = getattr(self, name)
+            check(0 <= given <= 1, f"ppo.{name}", given, "from 0 to 1")
+        kinds = ("independent", "shared")
+        check(self.parameters in kinds, "ppo.parameters", self.parameters, " or ".join(kinds))
+        check(
+            (self.games * self.unroll) % self.minibatches == 0,
+            "ppo.minibatches",
+            self.minibatches,
+            f"a divisor of ppo.games * ppo.unroll, which is {self.games * self.unroll}",
+        )
+
+    @property
+    def steps(self) -> int:
+        """Environment steps of an update."""
+        return self.games * self.unroll
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """A whole training run."""
+
+    kind: ClassVar[str] = "training"
+    game: GameConfig = field(default_factory=GameConfig)
+    net: NetConfig = field(default_factory=NetConfig)
+    ppo: PPOConfig = field(default_factory=PPOConfig)
+    seats: str | None = None
+    """Who sits where: learn, a scripted player, a run (runs/a, runs/a@2) or an exported player; all
+    learn when not given."""
+    steps: int = 1_000_000
+    """Environment steps of each seed at most; whole updates are played, one at least."""
+    seeds: int = 1
+    """Independent runs, side by side in one program."""
+    seed: int = 0
+    """The first seed; the others follow it."""
+    checkpoint_every: int = 50
+    """Updates between checkpoints."""
+    keep: int = 3
+    """Checkpoints to keep, besides the best."""
+
+    def __post_init__(self) -> None:
+        check_whole(self, "--")
+        held = self.seats is None or isinstance(self.seats, str)
+        check(held, "--seats", self.seats, "names separated by commas")
+        for name in ("steps", "seeds", "checkpoint_every", "keep"):
+            given = getattr(self, name)
+            check(given >= 1, f"--{name}".replace("_", "-"), given, "1 or more")
+        check(0 <= self.seed < 2**31, "--seed", self.seed, "from 0 to 2147483647")
+
+    @property
+    def updates(self) -> int:
+        return max(1, self.steps // self.ppo.steps)

@@ -1,0 +1,193 @@
+"""Models by their configuration, and models of finished runs."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save as save_tensors
+
+from hopplus.config import (
+    ConfigError,
+    GameConfig,
+    GoalConfig,
+    PretrainConfig,
+    PretrainGoal,
+    PretrainOpponent,
+    PretrainWorld,
+    from_json,
+    to_json,
+)
+from hopplus.games import make_game
+from hopplus.games.game import Game
+from hopplus.learning.dataset import Data
+from hopplus.learning.fit import Fit, Fitter
+from hopplus.learning.restore import seed_keys
+from hopplus.learning.samples import Sampler, steps_of
+from hopplus.models.goal import GoalPart
+from hopplus.models.opponent import OpponentPart
+from hopplus.models.part import Part
+from hopplus.models.world import WorldPart, board_of
+from hopplus.runs.checkpoint import filled, named_arrays, write_durably
+from hopplus.runs.folder import RunFolder, open_run
+from hopplus.types import Params
+
+KINDS: dict[str, type[PretrainConfig]] = {
+    kind.kind: kind for kind in (PretrainGoal, PretrainOpponent, PretrainWorld)
+}
+PRIOR_FILE = "goal.safetensors"  # where a run keeps the goal prior it was given
+
+
+@dataclass(frozen=True)
+class Prior:
+    """A goal prior and what it has learned."""
+
+    part: GoalPart
+    params: Params
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a run fits, and how samples for it are made."""
+
+    config: PretrainConfig
+    part: Part
+    sampler: Sampler
+    prior: Prior | None
+
+    @property
+    def prior_params(self) -> Params:
+        return self.prior.params if self.prior else ()
+
+    @property
+    def game(self) -> Game:
+        return self.sampler.game
+
+
+def make_setting(
+    config: PretrainConfig,
+    game_config: GameConfig,
+    prior: Prior | None = None,
+    class_weights: tuple[float, ...] = (),
+) -> Setting:
+    """The model that a configuration describes, for a game."""
+    game = make_game(game_config)
+    actions = len(game.action_names)
+    part: Part
+    match config:
+        case PretrainGoal():
+            part = GoalPart(game.shape, actions, config.goal)
+            return Setting(config, part, Sampler(game, config.goal.ahead), None)
+        case PretrainOpponent():
+            ahead = prior.part.config.ahead if prior else 1
+            sampler = Sampler(game, ahead, config.opponent.goal, prior.part if prior else None)
+            weights = class_weights or (1.0,) * actions
+            net, size = config.opponent.net, sampler.goal_size
+            part = OpponentPart(game.shape, game.seats, actions, size, net, weights)
+            return Setting(config, part, sampler, prior)
+        case PretrainWorld():
+            _check_world(config, game_config, game)
+            return Setting(config, WorldPart(board_of(game), config.world), Sampler(game), None)
+
+
+def _check_world(config: PretrainWorld, game_config: GameConfig, game: Game) -> None:
+    if game_config.sight is not None and config.world.head == "structured":
+        raise ConfigError(
+            "players were recorded with game.sight, so others come into sight and go out of it:"
+            " take --world.head cells, for the structured one knows nothing of that"
+        )
+    given = len(config.world.channel_weights)
+    if given not in (0, game.shape[2]):
+        raise ConfigError(
+            f"world.channel_weights has {given} numbers but views have {game.shape[2]} planes"
+        )
+
+
+def class_weights_of(config: PretrainConfig, data: Data) -> tuple[float, ...]:
+    """[A] one over how often each action is taken, 1 on average; empty where none are wanted."""
+    if not (isinstance(config, PretrainOpponent) and config.opponent.weighted):
+        return ()
+    counts = np.zeros(len(data.game.action_names))
+    for shard in data.iterate():
+        row, seat = steps_of(shard, config.fit.held_out, measured=False).T
+        counts += np.bincount(np.asarray(shard.rows.joint)[row, seat], minlength=len(counts))
+    weights = counts.sum() / (np.count_nonzero(counts) * np.maximum(counts, 1))
+    return tuple(np.where(counts > 0, weights, 0.0).tolist())
+
+
+def setting_of(run: RunFolder, data: Data | None = None) -> Setting:
+    """What an existing run fits; class weights only with the data."""
+    facts, kind = run.facts(), KINDS.get(run.kind)
+    if kind is None:
+        raise ConfigError(f"{run.path} is a run of kind {run.kind} and has no model to look at")
+    config = run.config_of(kind)
+    weights = class_weights_of(config, data) if data else ()
+    return make_setting(config, from_json(GameConfig, facts["game"]), read_prior(run), weights)
+
+
+def load_part(run: RunFolder, seed: int = 0) -> tuple[Setting, Params]:
+    """The model of a run and what it had learned at its best; `seed` counts from 0."""
+    setting = setting_of(run)
+    if not 0 <= seed < setting.config.seeds:
+        seeds = setting.config.seeds
+        raise ConfigError(f"the run has {seeds} seeds, numbered from 0, and no {seed}")
+    saved = run.load(empty_fit(setting))
+    if saved is None:
+        raise ConfigError(f"{run.path} has no usable checkpoint yet")
+    best = jax.tree.map(lambda leaf: leaf[seed], saved.tree.best)
+    return setting, best
+
+
+def make_fitter(setting: Setting, steps: int) -> Fitter:
+    """What fits it in so many gradient steps."""
+    return Fitter(setting.part, setting.sampler, setting.config.fit, steps)
+
+
+def empty_fit(setting: Setting) -> Fit:
+    """The shapes of what changes while fitting, over seeds."""
+    fitter = make_fitter(setting, 1)
+    shapes: Fit = jax.eval_shape(jax.vmap(fitter.init), seed_keys(setting.config))
+    return shapes
+
+
+def find_prior(config: PretrainConfig, game: Game) -> Prior | None:
+    """The goal prior that a configuration asks for, of a run elsewhere."""
+    if not (isinstance(config, PretrainOpponent) and config.goal_run):
+        return None
+    setting, params = load_part(open_run(Path(config.goal_run)))
+    if not isinstance(setting.part, GoalPart):
+        raise ConfigError(f"--goal-run {config.goal_run} is of kind {setting.config.kind}, no goal")
+    if setting.part.shape != game.shape:
+        raise ConfigError(
+            f"--goal-run {config.goal_run} is of boards {setting.part.shape}, the data of"
+            f" {game.shape}"
+        )
+    return Prior(setting.part, params)
+
+
+def write_prior(folder: Path, prior: Prior | None) -> None:
+    """Put a goal prior into a run's folder, so that the run needs nothing outside."""
+    if prior is not None:
+        about = {"goal": json.dumps(to_json(prior.part.config))}
+        write_durably(folder / PRIOR_FILE, save_tensors(named_arrays(prior.params), about))
+
+
+def read_prior(run: RunFolder) -> Prior | None:
+    """The goal prior that a run keeps, if it keeps one."""
+    path = run.path / PRIOR_FILE
+    if not path.exists():
+        return None
+    try:
+        with safe_open(path, "numpy") as file:
+            about: dict[str, Any] = file.metadata() or {}
+            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        config = from_json(GoalConfig, json.loads(about["goal"]))
+    except (OSError, SafetensorError, KeyError, ValueError, TypeError) as error:
+        raise ConfigError(f"cannot read the goal prior {path}: {error}") from error
+    game = make_game(from_json(GameConfig, run.facts()["game"]))
+    part = GoalPart(game.shape, len(game.action_names), config)
+    like = jax.eval_shape(part.init, jax.random.key(0))
+    return Prior(part, filled(like, arrays, str(path)))

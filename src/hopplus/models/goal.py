@@ -1,0 +1,123 @@
+"""Goals: a code for what a seat sees, learned as the code of a variational autoencoder.
+
+A goal stands for a view that a player wants to come to. Two losses shape the code (Kingma and
+Welling 2014 for both): with `reconstruction` it must tell the planes of the view it was made from;
+with `action` the goal of a view that a player came to must tell the actions it took on the way
+there, given what it saw when it took them. Both add the divergence from the prior N(0, I), or from
+the uniform distribution for discrete goals (Jang et al. 2017; Maddison et al. 2017).
+"""
+
+from dataclasses import dataclass
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from hopplus.config import GoalConfig
+from hopplus.models.nets import Body, Layers, Linear, make_body
+from hopplus.models.part import Metrics
+from hopplus.types import Params, Sample, View
+
+
+class GoalCode(eqx.Module):
+    """The distribution of a goal."""
+
+    mean: jax.Array  # [G] float32; of a discrete goal, the probabilities of its categories
+    log_std: jax.Array  # [G] float32; of a discrete goal, the log-probabilities
+
+
+class GoalPrior(eqx.Module):
+    """p(g | o): the encoder, and the decoder that its loss needs."""
+
+    body: Body
+    code: Linear
+    decoder: Layers | None  # goal -> a logit for every cell of every plane
+    actor: tuple[Body, Linear] | None  # view, goal -> a logit per action
+
+    def __init__(
+        self, shape: tuple[int, int, int], actions: int, config: GoalConfig, key: jax.Array
+    ) -> None:
+        key_body, key_code, key_head, key_last = jax.random.split(key, 4)
+        hidden, size = config.net.hidden, config.size
+        self.body = make_body(shape, config.net, key_body)
+        numbers = 2 * size if config.kind == "gaussian" else size
+        self.code = Linear(hidden, numbers, 1.0, key_code)
+        self.decoder = self.actor = None
+        match config.loss:
+            case "reconstruction":
+                cells = shape[0] * shape[1] * shape[2]
+                self.decoder = Layers((size, hidden, hidden, cells), key_head)
+            case "action":
+                body = make_body(shape, config.net, key_head, extra=size)
+                self.actor = (body, Linear(hidden, actions, 0.01, key_last))
+
+
+@dataclass(frozen=True)
+class GoalPart:
+    """The goal prior's losses and what can be asked of it."""
+
+    shape: tuple[int, int, int]
+    actions: int
+    config: GoalConfig
+    name: str = "goal"
+
+    def init(self, key: jax.Array) -> Params:
+        return GoalPrior(self.shape, self.actions, self.config, key)
+
+    def code(self, params: GoalPrior, view: View) -> GoalCode:
+        """The distribution of the goal of a view."""
+        numbers = params.code(params.body(view))
+        if self.config.kind == "discrete":
+            logits = jax.nn.log_softmax(numbers)
+            return GoalCode(jnp.exp(logits), logits)
+        mean, log_std = jnp.split(numbers, 2)
+        return GoalCode(mean, jnp.clip(log_std, -5.0, 2.0))
+
+    def goal(self, params: GoalPrior, view: View) -> jax.Array:
+        """[G] the goal of a view, without chance: the mean, or the likeliest category."""
+        code = self.code(params, view)
+        if self.config.kind == "discrete":
+            return jax.nn.one_hot(jnp.argmax(code.mean), self.config.size)
+        return code.mean
+
+    def drawn(self, code: GoalCode, key: jax.Array) -> jax.Array:
+        """[G] a goal drawn so that gradients reach the code."""
+        if self.config.kind == "discrete":
+            noise = jax.random.gumbel(key, code.mean.shape)
+            soft = jax.nn.softmax((code.log_std + noise) / self.config.temperature)
+            hard = jax.nn.one_hot(jnp.argmax(soft), self.config.size)
+            return hard + soft - jax.lax.stop_gradient(soft)
+        return code.mean + jnp.exp(code.log_std) * jax.random.normal(key, code.mean.shape)
+
+    def divergence(self, code: GoalCode) -> jax.Array:
+        """[G] the Kullback-Leibler divergence from the prior, by number or category."""
+        if self.config.kind == "discrete":
+            return code.mean * (code.log_std + jnp.log(self.config.size))
+        return 0.5 * (code.mean**2 + jnp.exp(2 * code.log_std) - 1) - code.log_std
+
+    def planes(self, params: GoalPrior, goal: jax.Array) -> jax.Array:
+        """[H, W, C] logits of the view a goal stands for; only with the reconstruction loss."""
+        assert params.decoder is not None
+        return params.decoder(goal).reshape(self.shape)
+
+    def policy(self, params: GoalPrior, view: View, goal: jax.Array) -> jax.Array:
+        """[A] log-probabilities on the way to a goal; only with the action loss."""
+        assert params.actor is not None
+        body, head = params.actor
+        logits = jnp.where(view.legal, head(body(view, goal)), -jnp.inf)
+        return jax.nn.log_softmax(logits)
+
+    def losses(self, params: GoalPrior, sample: Sample, key: jax.Array) -> Metrics:
+        if self.config.loss == "reconstruction":
+            code = self.code(params, sample.view)
+            logits = self.planes(params, self.drawn(code, key))
+            error = jax.nn.softplus(logits) - logits * sample.view.planes
+            told = {"reconstruction": error.sum()}
+        else:
+            code = self.code(params, sample.later)
+            goal = self.drawn(code, key)
+            told = {"action": -self.policy(params, sample.view, goal)[sample.joint[0]]}
+        return {**told, "kl": self.config.kl * self.divergence(code).sum()}
+
+    def weight(self, sample: Sample) -> jax.Array:
+        return sample.present[0].astype(jnp.float32)
