@@ -13,6 +13,7 @@ from hopplus import __version__
 from hopplus.cli.bench import Bench
 from hopplus.cli.collect import Collect
 from hopplus.cli.complaint import sentence
+from hopplus.cli.diagnose import Diagnose
 from hopplus.cli.evaluate import Evaluate
 from hopplus.cli.export import Export
 from hopplus.cli.listing import List
@@ -30,6 +31,7 @@ Command = (
     | Annotated[Evaluate, tyro.conf.subcommand("evaluate")]
     | Annotated[Collect, tyro.conf.subcommand("collect")]
     | Annotated[Pretrain, tyro.conf.subcommand("pretrain")]
+    | Annotated[Diagnose, tyro.conf.subcommand("diagnose")]
     | Annotated[Replay, tyro.conf.subcommand("replay")]
     | Annotated[Export, tyro.conf.subcommand("export")]
     | Annotated[List, tyro.conf.subcommand("list")]

@@ -6,11 +6,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
 import tyro
 
+from hopplus.cli.diagnose import Diagnose
 from hopplus.config import PretrainConfig, PretrainGoal, PretrainOpponent, PretrainWorld
-from hopplus.learning.pretrain import new_pretrain, pretrain
+from hopplus.diagnosis.measures import write_measures
+from hopplus.diagnosis.models import make_diagnosis, measure_seeds
+from hopplus.learning.pretrain import Epoch, new_pretrain, open_session, pretrain
 from hopplus.runs.folder import RunFolder
+from hopplus.runs.progress import Progress
+from hopplus.runs.watchdog import say
+
+EPOCH_ROWS = 20_000  # of held-out play that every epoch is measured by
 
 Part = (
     Annotated[PretrainGoal, tyro.conf.subcommand("goal")]
@@ -39,7 +47,34 @@ class Pretrain:
 
 
 def carry_on_pretrain(run: RunFolder, as_json: bool) -> int:
-    """Fit to the end, with progress; Ctrl-C leaves a run that can be resumed."""
-    result = pretrain(run)
-    print(json.dumps(result, indent=2))
-    return 0
+    """Fit to the end, with progress, and measure after every epoch; Ctrl-C leaves a run that can be
+    resumed."""
+    session = open_session(run)
+    data, config = session.data, session.config
+    diagnosis = make_diagnosis(session.setting, data, data.fingerprint, EPOCH_ROWS)
+    samples = sum(session.counts.fitted)
+    with Progress("fitting", config.fit.epochs * samples, "samples") as progress:
+
+        def measure(epoch: Epoch) -> None:
+            measured = measure_seeds(diagnosis, epoch.fit.params)
+            write_measures(run.path / "epochs" / str(epoch.number), measured)
+            loss = np.mean(epoch.record["held_out_loss"])
+            note = f"epoch {epoch.number}, held-out loss {loss:.4g}"
+            progress.advance(epoch.number * samples - progress.done, note)
+
+        try:
+            result = pretrain(run, session, measure, progress.advance)
+        except KeyboardInterrupt:
+            say(f"stopped; go on with: hopplus resume {run.path}")
+            return 130
+    if as_json:
+        print(json.dumps({"run": str(run.path), **result}, indent=2))
+        return 0
+    best = ", ".join(str(epoch) for epoch in result["best_epoch"])
+    losses = ", ".join(f"{loss:.4g}" for loss in result["held_out_loss"])
+    print(
+        f"{run.path}: {result['samples']:,} samples, {result['epochs']} epochs in"
+        f" {result['seconds']:.0f} s; least held-out loss {losses} after epoch {best}"
+    )
+    print(f"measures of every epoch are in {run.path / 'epochs'}; those of the best:")
+    return Diagnose("models", run.path).run()

@@ -11,6 +11,7 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
+from hopplus.cli.pretrain import carry_on_pretrain
 from hopplus.config import TrainConfig
 from hopplus.evaluation.statistics import seat_order_test
 from hopplus.learning.restore import new_run, seat_names
@@ -52,7 +53,10 @@ class Resume:
     """Print JSON instead of a table."""
 
     def run(self) -> int:
-        return carry_on(open_run(self.run_folder), self.json)
+        run = open_run(self.run_folder)
+        if run.kind == TrainConfig.kind:
+            return carry_on(run, self.json)
+        return carry_on_pretrain(run, self.json)
 
 
 def learns_everywhere(config: TrainConfig) -> bool:

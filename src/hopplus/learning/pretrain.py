@@ -37,8 +37,6 @@ class Epoch:
     number: int  # epochs done
     fit: Fit  # [S, ...]
     record: dict[str, Any]  # what was logged
-    setting: Setting
-    data: Data
 
 
 def new_pretrain(path: Path, config: PretrainConfig) -> RunFolder:
@@ -134,6 +132,7 @@ class Session:
 
 def pretrain(
     run: RunFolder,
+    session: Session,
     on_epoch: Callable[[Epoch], None] = lambda epoch: None,
     on_samples: Callable[[int, str], None] = lambda count, note: None,
 ) -> dict[str, Any]:
@@ -143,13 +142,11 @@ def pretrain(
     fitted since the last epoch will be fitted again.
     """
     began = time.monotonic()
-    data, setting = _reopened(run)
-    config = setting.config
-    found = run.load(empty_fit(setting)) if checkpoints_of(run.checkpoints) else None
+    config = session.config
+    found = run.load(empty_fit(session.setting)) if checkpoints_of(run.checkpoints) else None
     done, before = (found.step, found.facts) if found else (0, {})
     if before.get("finished") and (result := run.result()):
         return result
-    session = Session(data, setting)
     fit: Fit = found.tree if found else jax.jit(jax.vmap(session.fitter.init))(seed_keys(config))
     run.rewind(done)
     finished, note = bool(before.get("finished")), ""
@@ -177,7 +174,7 @@ def pretrain(
                 "finished": finished,
             }
             run.save(done, fit, facts, config.keep)
-            on_epoch(Epoch(done, fit, record, setting, data))
+            on_epoch(Epoch(done, fit, record))
             note = f"held-out loss {np.mean(record['held_out_loss']):.4g} after {done} epochs"
     seconds = before.get("seconds", 0.0) + time.monotonic() - began
     result = _summary(run, session.counts) | {"seconds": seconds}
@@ -185,13 +182,13 @@ def pretrain(
     return result
 
 
-def _reopened(run: RunFolder) -> tuple[Data, Setting]:
-    """A run's data, which must be what it began with, and what it fits."""
+def open_session(run: RunFolder) -> Session:
+    """What a run fits and with what data, which must be what it began with."""
     config = setting_of(run).config
     data = open_data(Path(config.data))
     if data.fingerprint != run.facts().get("data"):
         raise ConfigError(f"{config.data} is not the data that {run.path} began with")
-    return data, setting_of(run, data)
+    return Session(data, setting_of(run, data))
 
 
 def _batches(

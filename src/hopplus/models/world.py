@@ -88,7 +88,7 @@ class StructuredWorld(eqx.Module):
         keys = jax.random.split(key, 4)
         self.board = board
         around = 9 * (1 + board.kinds)
-        acts = (board.seats + 1) * board.actions
+        acts = (board.seats + 2) * board.actions
         self.seat = Layers((around + acts + board.seats, hidden, hidden, len(MOVES) + 2), keys[0])
         self.thing = Layers((board.actions + board.kinds, hidden, 1), keys[1])
         self.legal = Layers((around + 1, hidden, board.actions), keys[2])
@@ -154,6 +154,7 @@ class StructuredWorld(eqx.Module):
                 seats @ _patches(grounds, b),
                 here.reshape(b.seats, -1),
                 here.sum(axis=1),
+                1 / (1 + here.sum(axis=1)),  # a catch is shared by those who take part in it
                 jnp.eye(b.seats),
             ],
             axis=1,

@@ -1,0 +1,95 @@
+"""How good are predictions of classes? The usual figures, on the host, in float64."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+
+def top_k(log_probs: np.ndarray, truth: np.ndarray, k: int) -> float:
+    """The share of [M] truths among the k likeliest classes of [M, A] log-probabilities.
+
+    Impossible classes count for nothing, even where fewer than k are possible.
+    """
+    best = np.argsort(-log_probs, axis=1, kind="stable")[:, :k]
+    found = (best == truth[:, None]) & np.isfinite(np.take_along_axis(log_probs, best, axis=1))
+    return float(found.any(axis=1).mean())
+
+
+def cross_entropy(log_probs: np.ndarray, truth: np.ndarray) -> float:
+    """The mean of minus the log-probability of the truth."""
+    return float(-np.take_along_axis(log_probs, truth[:, None], axis=1).mean(dtype=np.float64))
+
+
+def confusion(truth: np.ndarray, predicted: np.ndarray, classes: int) -> np.ndarray:
+    """[A, A] int64, how often each class (row) was predicted as each (column)."""
+    pairs = truth.astype(np.int64) * classes + predicted
+    return np.bincount(pairs, minlength=classes**2).reshape(classes, classes)
+
+
+class ClassFigures(NamedTuple):
+    """[A] each; 0 where there is nothing to divide by."""
+
+    counts: np.ndarray
+    share: np.ndarray
+    precision: np.ndarray
+    recall: np.ndarray
+    f1: np.ndarray
+
+
+def class_figures(table: np.ndarray) -> ClassFigures:
+    """The figures of each class from a confusion matrix."""
+    hits = np.diag(table).astype(np.float64)
+    count, predicted = table.sum(axis=1), table.sum(axis=0)
+    precision, recall = _ratio(hits, predicted), _ratio(hits, count)
+    return ClassFigures(
+        counts=count,
+        share=_ratio(count, np.full(len(count), table.sum())),
+        precision=precision,
+        recall=recall,
+        f1=_ratio(2 * precision * recall, precision + recall),
+    )
+
+
+def _ratio(above: np.ndarray, below: np.ndarray) -> np.ndarray:
+    return np.where(below > 0, above / np.where(below > 0, below, 1), 0.0)
+
+
+def calibration(
+    probability: np.ndarray, happened: np.ndarray, bins: int = 10
+) -> list[dict[str, Any]]:
+    """How often what was given a probability happened, by bins of it that hold anything."""
+    place = np.clip((probability * bins).astype(int), 0, bins - 1)
+    count = np.bincount(place, minlength=bins)
+    said = np.bincount(place, weights=probability, minlength=bins)
+    true = np.bincount(place, weights=happened, minlength=bins)
+    return [
+        {
+            "from": number / bins,
+            "to": (number + 1) / bins,
+            "count": int(count[number]),
+            "predicted": float(said[number] / count[number]),
+            "happened": float(true[number] / count[number]),
+        }
+        for number in np.flatnonzero(count)
+    ]
+
+
+def calibration_error(table: list[dict[str, Any]]) -> float:
+    """The mean distance between what was predicted and what happened (Naeini et al. 2015)."""
+    total = sum(row["count"] for row in table)
+    distance = sum(row["count"] * abs(row["predicted"] - row["happened"]) for row in table)
+    return float(distance / total)
+
+
+def area_under_curve(score: np.ndarray, positive: np.ndarray) -> float:
+    """How likely a positive has a higher score than a negative; ties count half. nan without any.
+
+    The area under the receiver operating characteristic, which no base rate changes.
+    """
+    n, m = int(positive.sum()), int((~positive).sum())
+    if n == 0 or m == 0:
+        return float("nan")
+    _, place, count = np.unique(score, return_inverse=True, return_counts=True)
+    last = np.cumsum(count)
+    rank = (last - (count - 1) / 2)[place]  # ties share their mean rank
+    return float((rank[positive].sum() - n * (n + 1) / 2) / (n * m))

@@ -1,0 +1,104 @@
+"""The episodes that a model has not learned from, in one piece."""
+
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from hopplus.config import ConfigError
+from hopplus.games.game import Game
+from hopplus.learning.dataset import Data, Shard, is_held_out
+from hopplus.learning.record import Rows
+from hopplus.learning.samples import Source, source_of, steps_of
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Whole episodes of recorded play to measure by."""
+
+    game: Game
+    players: list[str]
+    seats: list[list[str]]  # [N] the players of whom one sat in each seat
+    shard: Shard
+
+    @cached_property
+    def source(self) -> Source:
+        return source_of(self.shard, self.shard.size)
+
+    @cached_property
+    def steps(self) -> np.ndarray:
+        """[M, 2] int32 rows and seats: every step of every seat present, in order."""
+        return steps_of(self.shard, 1.0, measured=True)
+
+    @property
+    def row(self) -> np.ndarray:
+        return self.steps[:, 0]
+
+    @property
+    def seat(self) -> np.ndarray:
+        return self.steps[:, 1]
+
+    @cached_property
+    def episode(self) -> np.ndarray:
+        """[M] the step's episode, by its place."""
+        return np.take(self.shard.episode, self.row)
+
+    @cached_property
+    def action(self) -> np.ndarray:
+        """[M] what the seat did."""
+        return self._at_steps(self.shard.rows.joint)
+
+    @cached_property
+    def aim(self) -> np.ndarray:
+        """[M] the kind of thing the player says it is after; -1 none."""
+        return self._at_steps(self.shard.rows.aim)
+
+    @cached_property
+    def caught(self) -> np.ndarray:
+        """[M] the kind of thing the seat takes last in the episode; K for none."""
+        return self._at_steps(self.shard.caught)
+
+    @cached_property
+    def time(self) -> np.ndarray:
+        """[M] steps played before."""
+        return np.subtract(self.row, np.take(self.shard.start, self.episode))
+
+    @cached_property
+    def who(self) -> np.ndarray:
+        """[M] who sat there, by its number in `players`."""
+        return self._at(self.shard.who, self.episode)
+
+    def _at_steps(self, by_row: Any) -> np.ndarray:
+        return self._at(by_row, self.row)
+
+    def _at(self, values: Any, place: np.ndarray) -> np.ndarray:
+        chosen: np.ndarray = np.asarray(values)[place, self.seat].astype(np.int64)
+        return chosen
+
+
+def held_out(data: Data, share: float, most: int) -> HeldOut:
+    """The held-out episodes of recorded play, whole ones of at most `most` rows together.
+
+    All episodes are measured by when `share` is 1.
+    """
+    pieces: list[dict[str, Any]] = []
+    rows = 0
+    for shard in data.iterate():
+        chosen = np.flatnonzero(is_held_out(shard.number, share))
+        chosen = chosen[rows + np.cumsum(shard.length[chosen]) <= most]
+        if len(chosen) == 0:
+            if rows:
+                break  # enough
+            continue
+        mask = np.isin(shard.episode, chosen)
+        arrays = {f.name: np.asarray(getattr(shard.rows, f.name))[mask] for f in fields(Rows)}
+        who, number = shard.who[chosen], shard.number[chosen]
+        pieces.append({**arrays, "length": shard.length[chosen], "who": who, "number": number})
+        rows += int(mask.sum())
+    if not pieces:
+        raise ConfigError(f"{data.path} has no episode to measure by: record more")
+    joined: dict[str, Any] = {name: np.concatenate([p[name] for p in pieces]) for name in pieces[0]}
+    length, who, number = (joined.pop(name) for name in ("length", "who", "number"))
+    shard = Shard(Rows(**joined), np.cumsum(length) - length, number, who)
+    return HeldOut(data.game, data.players, data.seats, shard)

@@ -1,0 +1,86 @@
+"""What can be read from a code with a straight line: linear probes and projections."""
+
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+PENALTY = 1e-4  # of the squared weights, so that there is one best fit
+ITERATIONS = 100
+
+
+@dataclass(frozen=True)
+class Probe:
+    """Multinomial logistic regression on standardised numbers."""
+
+    mean: np.ndarray  # [G]
+    scale: np.ndarray  # [G]
+    weight: np.ndarray  # [G, K]
+    bias: np.ndarray  # [K]
+
+    def log_probs(self, codes: np.ndarray) -> np.ndarray:
+        """[M, K] of codes [M, G]."""
+        logits: np.ndarray = (codes - self.mean) / self.scale @ self.weight + self.bias
+        top = logits.max(axis=1, keepdims=True)
+        total = np.log(np.exp(logits - top).sum(axis=1, keepdims=True))
+        normalised: np.ndarray = logits - top - total
+        return normalised
+
+    def read(self, codes: np.ndarray) -> np.ndarray:
+        """[M] the likeliest class."""
+        likeliest: np.ndarray = self.log_probs(codes).argmax(axis=1)
+        return likeliest
+
+
+def fit_probe(codes: np.ndarray, labels: np.ndarray, classes: int) -> Probe:
+    """The probe that reads labels [M] from codes [M, G] best; every class weighs the same."""
+    mean, scale = codes.mean(axis=0), codes.std(axis=0) + 1e-8
+    x = jnp.asarray((codes - mean) / scale, jnp.float32)
+    count = np.maximum(np.bincount(labels, minlength=classes), 1)
+    share = 1 / (count * np.count_nonzero(np.bincount(labels, minlength=classes)))
+    weight, bias = _fitted(x, jnp.asarray(labels), jnp.asarray(share[labels], jnp.float32), classes)
+    return Probe(mean, scale, np.asarray(weight, np.float64), np.asarray(bias, np.float64))
+
+
+def _fitted(
+    x: jax.Array, labels: jax.Array, share: jax.Array, classes: int
+) -> tuple[jax.Array, jax.Array]:
+    """The minimum of the mean cross-entropy by L-BFGS (Liu and Nocedal 1989)."""
+
+    def loss(params: tuple[jax.Array, jax.Array]) -> jax.Array:
+        weight, bias = params
+        log_probs = jax.nn.log_softmax(x @ weight + bias)
+        told = jnp.take_along_axis(log_probs, labels[:, None], axis=1)[:, 0]
+        return -(share * told).sum() + PENALTY * (weight**2).sum()
+
+    optimiser = optax.lbfgs()
+    value_and_grad = optax.value_and_grad_from_state(loss)
+
+    def step(_: int, carry: tuple) -> tuple:  # type: ignore[type-arg]
+        params, state = carry
+        value, gradient = value_and_grad(params, state=state)
+        change, state = optimiser.update(
+            gradient, state, params, value=value, grad=gradient, value_fn=loss
+        )
+        return optax.apply_updates(params, change), state
+
+    @jax.jit
+    def fit() -> tuple[jax.Array, jax.Array]:
+        params = (jnp.zeros((x.shape[1], classes)), jnp.zeros(classes))
+        fitted: tuple[jax.Array, jax.Array] = jax.lax.fori_loop(
+            0, ITERATIONS, step, (params, optimiser.init(params))
+        )[0]
+        return fitted
+
+    best: tuple[jax.Array, jax.Array] = fit()
+    return best
+
+
+def projection(codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """[M, 2] the codes along their two main directions, and the share of the variance of each."""
+    centred = codes - codes.mean(axis=0)
+    _, spread, directions = np.linalg.svd(centred, full_matrices=False)
+    power = spread**2
+    return centred @ directions[:2].T, power[:2] / max(power.sum(), 1e-12)

@@ -1,0 +1,315 @@
+"""How well is the next moment foreseen: value by value, as a whole, and step after step?"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from hopplus.diagnosis.heldout import HeldOut
+from hopplus.diagnosis.measures import Measures
+from hopplus.games.game import Game
+from hopplus.games.grid import MOVES
+from hopplus.learning.parts import Setting
+from hopplus.learning.samples import Sampler, Source
+from hopplus.models.world import Prediction, World, imagined
+from hopplus.types import Params, Sample, View
+
+BINS = 20  # of the calibration of cells
+OPEN_LOOP = 15  # steps imagined at most
+WINDOWS = 20_000  # places at most from which to imagine
+WORST = 6  # predictions shown
+LEAST_MSE = 1e-12  # so that the ratio of no error at all is a number: 120 dB
+
+
+class Errors(eqx.Module):
+    """What one prediction got right and wrong, on the device or on the host."""
+
+    channel: Any  # [C] mean squared error
+    reward: Any  # [] squared error of the seat's own
+    rewards: Any  # [] of all present seats, mean
+    gone: Any  # [] bool, the seat's own end foreseen
+    done: Any  # [] bool, the episode's end foreseen
+    legal: Any  # [] bool, the seat's legal actions all foreseen
+    exact: Any  # [] bool, every cell of every plane
+    one_cell: Any  # [] bool, every seat that stays is in one cell
+    one_step: Any  # [] bool, nobody goes further than a cell
+    things_stay: Any  # [] bool, no thing appears anywhere
+    nobody_returns: Any  # [] bool
+    true_mean: Any  # [C] values where the truth is 1, added up
+    true_least: Any  # [C] the least of them
+    true_count: Any  # [C] how many
+    false_mean: Any  # [C] values where the truth is 0, added up
+    false_count: Any  # [C] how many
+    false_most: Any  # [C] the largest of them
+
+
+def errors_of(prediction: Prediction, settled: jax.Array, sample: Sample) -> Errors:
+    """Compare one prediction with what came."""
+    truth, given = sample.after.planes, prediction.planes
+    present = sample.present
+    ends = (prediction.gone > 0.5) == ~sample.present_after
+    # A probability can be outside of 0 to 1 by rounding only; nothing is rounded away here.
+    reward = (prediction.reward - sample.reward) ** 2
+    one_cell, one_step, things_stay, nobody_returns = consistent(
+        sample.view.planes, settled, prediction.gone > 0.5, len(present)
+    )
+    yes = truth > 0
+    return Errors(
+        channel=((given - truth) ** 2).mean(axis=(0, 1)),
+        reward=reward[0],
+        rewards=jnp.where(present, reward, 0.0).sum() / present.sum(),
+        gone=ends[0],
+        done=(prediction.done > 0.5) == sample.done,
+        legal=((prediction.legal[0] > 0.5) == sample.legal_after[0]).all(),
+        exact=(settled == truth).all(),
+        one_cell=one_cell,
+        one_step=one_step,
+        things_stay=things_stay,
+        nobody_returns=nobody_returns,
+        true_mean=jnp.where(yes, given, 0.0).sum(axis=(0, 1)),
+        true_least=jnp.where(yes, given, 1.0).min(axis=(0, 1)),
+        true_count=yes.sum(axis=(0, 1)),
+        false_mean=jnp.where(yes, 0.0, given).sum(axis=(0, 1)),
+        false_count=(~yes).sum(axis=(0, 1)),
+        false_most=jnp.where(yes, 0.0, given).max(axis=(0, 1)),
+    )
+
+
+def consistent(
+    before: jax.Array, settled: jax.Array, gone: jax.Array, seats: int
+) -> tuple[jax.Array, ...]:
+    """Whether settled planes [H, W, C] could follow at all: every seat that is not gone [N] is in
+    one cell and those that are in none; nobody goes further than one step; things are where there
+    were some; nobody who was gone is there."""
+    here, there = before[..., :seats], settled[..., :seats]
+    count = there.sum(axis=(0, 1))
+    were = here.sum(axis=(0, 1)) > 0
+    one_cell = jnp.where(were, count == jnp.where(gone, 0, 1), True).all()
+    near = sum(
+        jnp.pad(here, ((1, 1), (1, 1), (0, 0)))[
+            1 - row : 1 - row + here.shape[0], 1 - column : 1 - column + here.shape[1]
+        ]
+        for row, column in MOVES
+    )
+    one_step = ~((there > 0) & (near == 0) & were).any()
+    things_stay = ~((settled[..., seats:] > 0) & (before[..., seats:] == 0)).any()
+    nobody_returns = ~((there > 0).any(axis=(0, 1)) & ~were).any()
+    return one_cell, one_step, things_stay, nobody_returns
+
+
+@eqx.filter_jit
+def _errors(
+    sampler: Sampler, world: World, source: Source, steps: np.ndarray, real: np.ndarray
+) -> tuple[Errors, jax.Array, jax.Array]:
+    """Over batches [n, batch, 2] of rows and seats: errors [n * batch, ...], rewards predicted and
+    true [n * batch, 2], and, of those `real` [n, batch], how often each channel's cells were given
+    a probability in each bin, and were 1 then, and the probabilities added up [3, C, bins].
+    """
+
+    def one(step: jax.Array) -> tuple[Errors, jax.Array, jax.Array]:
+        sample = sampler(source, step, jax.random.key(0), ())
+        prediction = world(sample.view, sample.joint)
+        settled = world.settled(sample.view, prediction)
+        given, truth = prediction.planes, sample.after.planes
+        place = jnp.clip((given * BINS).astype(int), 0, BINS - 1)
+        inside = jax.nn.one_hot(place, BINS)  # [H, W, C, bins]
+        counts = jnp.stack(
+            [inside.sum(axis=(0, 1))]
+            + [(inside * x[..., None]).sum(axis=(0, 1)) for x in (truth, given)]
+        )
+        reward = jnp.stack([prediction.reward[0], sample.reward[0]])
+        return errors_of(prediction, settled, sample), reward, counts
+
+    def many(
+        total: jax.Array, now: tuple[jax.Array, jax.Array]
+    ) -> tuple[jax.Array, tuple[Errors, jax.Array]]:
+        errors, reward, counts = jax.vmap(one)(now[0])
+        return total + jnp.einsum("b,bscn->scn", now[1], counts), (errors, reward)
+
+    channels = sampler.game.shape[2]
+    zero = jnp.zeros((3, channels, BINS))
+    total, (errors, reward) = jax.lax.scan(many, zero, (jnp.asarray(steps), jnp.asarray(real)))
+    flat = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), (errors, reward))
+    return flat[0], flat[1], total
+
+
+@eqx.filter_jit
+def _open_loop(
+    sampler: Sampler, world: World, source: Source, steps: np.ndarray
+) -> tuple[jax.Array, ...]:
+    """For windows from rows and seats [M, 2]: whether each of the next steps imagined counts, is
+    exact, its planes' and its reward's squared error; [M, OPEN_LOOP] each.
+
+    A step counts while the seat is present before it.
+    """
+    game = sampler.game
+
+    def one(step: jax.Array) -> tuple[jax.Array, ...]:
+        row, seat = step
+        order = (seat + jnp.arange(game.seats)) % game.seats
+        last = source.last_seen[row, seat]
+
+        def imagine(view: View, k: jax.Array) -> tuple[View, tuple[jax.Array, ...]]:
+            now = jnp.minimum(row + k, len(source.rows.time) - 2)
+            joint = source.rows.joint[now, order].astype(jnp.int32)
+            after, prediction = imagined(world, view, joint, game.horizon)
+            truth = sampler.view(source, now + 1, seat).planes
+            counts = (row + k <= last) & (joint[0] >= 0)
+            exact = (after.planes == truth).all()
+            planes = ((prediction.planes - truth) ** 2).mean()
+            reward = (prediction.reward[0] - source.rows.reward[now, seat]) ** 2
+            return after, (counts, exact, planes, reward)
+
+        _, out = jax.lax.scan(imagine, sampler.view(source, row, seat), jnp.arange(OPEN_LOOP))
+        return out
+
+    out: tuple[jax.Array, ...] = jax.lax.map(one, steps, batch_size=1024)
+    return out
+
+
+@dataclass(frozen=True)
+class WorldDiagnosis:
+    """Measures world models on held-out play."""
+
+    setting: Setting
+    held: HeldOut
+
+    @cached_property
+    def channels(self) -> list[str]:
+        """What each plane shows."""
+        return channel_names(self.held.game)
+
+    def measure(self, params: Params) -> Measures:
+        held, sampler = self.held, self.setting.sampler
+        number = len(held.steps)
+        batch = min(1024, number)
+        steps = np.resize(held.steps, (-(-number // batch) * batch, 2))  # fills up the last batch
+        real = (np.arange(len(steps)) < number).astype(np.float32)
+        errors, rewards, counts = jax.device_get(
+            _errors(
+                sampler, params, held.source, steps.reshape(-1, batch, 2), real.reshape(-1, batch)
+            )
+        )
+        errors, rewards = jax.tree.map(lambda leaf: leaf[:number], (errors, rewards))
+        chosen = held.steps[:: max(1, len(held.steps) // WINDOWS)]
+        loop = jax.device_get(_open_loop(sampler, params, held.source, chosen))
+        figures = world_figures(errors, self.channels)
+        figures["open_loop"] = _loop_figures(*loop)
+        figures["calibration"] = _calibration(counts, self.channels)
+        tables = {
+            "channels": figures["channels"],
+            "open_loop": figures["open_loop"],
+            "calibration": figures["calibration"],
+        }
+        order = np.argsort(-errors.channel.sum(axis=1) - errors.reward, kind="stable")
+        # Seats at one board often share an error: show each moment once.
+        _, first = np.unique(held.row[order], return_index=True)
+        worst = order[np.sort(first)[:WORST]]
+
+        def draw() -> Any:
+            from hopplus.diagnosis.pictures import world_picture
+
+            return world_picture(figures, rewards)
+
+        def draw_worst() -> Any:
+            from hopplus.diagnosis.pictures import worst_picture
+
+            return worst_picture(held.game, self._shown(params, held.steps[worst]))
+
+        return Measures("world", figures, tables, {"world": draw, "worst": draw_worst})
+
+    def _shown(self, params: World, steps: np.ndarray) -> list[tuple[Sample, Prediction]]:
+        sampler, source = self.setting.sampler, self.held.source
+        shown = []
+        for step in steps:
+            sample = sampler(source, jnp.asarray(step), jax.random.key(0), ())
+            shown.append(jax.device_get((sample, params(sample.view, sample.joint))))
+        return shown
+
+
+def channel_names(game: Game) -> list[str]:
+    """What each plane of a view shows."""
+    others = [f"other {number}" for number in range(1, game.seats)]
+    return ["self", *others, "obstacles", *(f"{kind}s" for kind in game.targets)]
+
+
+def psnr(mse: float) -> float:
+    """The peak signal-to-noise ratio in decibels, of values from 0 to 1."""
+    return float(-10 * np.log10(max(mse, LEAST_MSE)))
+
+
+def world_figures(errors: Errors, channels: list[str]) -> dict[str, Any]:
+    """The figures of [M, ...] errors."""
+    by_channel = errors.channel.mean(axis=0, dtype=np.float64)
+    mse = float(by_channel.mean())
+    yes, no = (getattr(errors, name).sum(axis=0) for name in ("true_count", "false_count"))
+    laws = ("one_cell", "one_step", "things_stay", "nobody_returns")
+    lawful = np.logical_and.reduce([getattr(errors, name) for name in laws])
+    return {
+        "samples": len(errors.reward),
+        "plane_mse": mse,
+        "psnr": psnr(mse),
+        "reward_mse": float(errors.reward.mean(dtype=np.float64)),
+        "reward_mse_all_seats": float(errors.rewards.mean(dtype=np.float64)),
+        "seat_end_accuracy": float(errors.gone.mean()),
+        "episode_end_accuracy": float(errors.done.mean()),
+        "legality_accuracy": float(errors.legal.mean()),
+        "exact_next_state": float(errors.exact.mean()),
+        "exact_everything": float((errors.exact & errors.gone & errors.done & errors.legal).mean()),
+        "consistency": {
+            "all": float(lawful.mean()),
+            **{name: float(getattr(errors, name).mean()) for name in laws},
+        },
+        "channels": [
+            {
+                "channel": name,
+                "mse": by_channel[number],
+                "psnr": psnr(by_channel[number]),
+                "mean_where_1": _mean(errors.true_mean[:, number], yes[number]),
+                "least_where_1": float(errors.true_least[:, number].min()),
+                "mean_where_0": _mean(errors.false_mean[:, number], no[number]),
+                "most_where_0": float(errors.false_most[:, number].max()),
+            }
+            for number, name in enumerate(channels)
+        ],
+    }
+
+
+def _mean(values: np.ndarray, count: float) -> float | None:
+    return float(values.sum(dtype=np.float64) / count) if count else None
+
+
+def _loop_figures(
+    counts: np.ndarray, exact: np.ndarray, planes: np.ndarray, reward: np.ndarray
+) -> list[dict[str, Any]]:
+    """By the number of steps imagined, over the windows [M] that are so long."""
+    return [
+        {
+            "steps": k + 1,
+            "windows": int(counts[:, k].sum()),
+            "exact": _mean(exact[:, k] & counts[:, k], counts[:, k].sum()),
+            "plane_mse": _mean(planes[counts[:, k], k], counts[:, k].sum()),
+            "reward_mse": _mean(reward[counts[:, k], k], counts[:, k].sum()),
+        }
+        for k in range(counts.shape[1])
+    ]
+
+
+def _calibration(counts: np.ndarray, channels: list[str]) -> list[dict[str, Any]]:
+    """By channel and bin of the probability given, where any cell was given one."""
+    return [
+        {
+            "channel": name,
+            "from": place / BINS,
+            "to": (place + 1) / BINS,
+            "count": int(counts[0, number, place]),
+            "predicted": float(counts[2, number, place] / counts[0, number, place]),
+            "happened": float(counts[1, number, place] / counts[0, number, place]),
+        }
+        for number, name in enumerate(channels)
+        for place in np.flatnonzero(counts[0, number])
+    ]
