@@ -62,7 +62,8 @@ class HeldOut:
     @cached_property
     def time(self) -> np.ndarray:
         """[M] steps played before."""
-        return np.subtract(self.row, np.take(self.shard.start, self.episode))
+        steps: np.ndarray = self.row - np.take(self.shard.start, self.episode)
+        return steps
 
     @cached_property
     def who(self) -> np.ndarray:

@@ -20,7 +20,7 @@ import numpy as np
 from hopplus.config import WorldConfig
 from hopplus.games.game import Game
 from hopplus.games.grid import MOVES
-from hopplus.models.nets import Layers, convolved
+from hopplus.models.nets import Layers, convolved, surroundings
 from hopplus.models.part import Metrics
 from hopplus.types import Params, Sample, View
 
@@ -320,17 +320,9 @@ def _shifted(seats: jax.Array, board: Board) -> jax.Array:
 def _patches(grounds: jax.Array, board: Board) -> jax.Array:
     """[H*W, 9 (1 + K)] the 3x3 surroundings of every cell; off the board is an obstacle."""
     height, width, _ = board.shape
-    kinds = len(grounds)
-    square = grounds.reshape(kinds, height, width)
-    walls = jnp.pad(square[:1], ((0, 0), (1, 1), (1, 1)), constant_values=1.0)
-    things = jnp.pad(square[1:], ((0, 0), (1, 1), (1, 1)))
-    wide = jnp.concatenate([walls, things])
-    views = [
-        wide[:, row : row + height, column : column + width].reshape(kinds, -1)
-        for row in range(3)
-        for column in range(3)
-    ]
-    return jnp.concatenate(views).T
+    outside = jnp.zeros(len(grounds)).at[0].set(1.0)
+    around = surroundings(grounds.T.reshape(height, width, -1), outside)
+    return around.reshape(height * width, -1)
 
 
 def _binary(logits: jax.Array, truth: jax.Array) -> jax.Array:
