@@ -3,10 +3,12 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import jax
 
+from hopplus.cli import main
 from hopplus.config import StagHuntConfig
 from hopplus.games.game import views
 from hopplus.games.stag_hunt import StagHunt
@@ -16,6 +18,16 @@ _SMALL_RUN = """
 --ppo.minibatches 2 --ppo.epochs 1 --steps 3840 --checkpoint-every 4 --seeds 2
 """
 SMALL_RUN = _SMALL_RUN.split()  # 30 updates; one setting for all, compiled once
+_SMALL_GAME = "--game.size 3 --game.seats 2 --game.hares 2 --game.horizon 12"
+SMALL_GAME = _SMALL_GAME.split()
+MIXTURE = "noisy-stag:0.1|noisy-hare:0.1"
+
+
+def record_small(out: Path, *more: str) -> Path:
+    """A little recorded play of stag and hare hunters, 300 episodes unless told otherwise."""
+    command = ["collect", "--players", MIXTURE, *SMALL_GAME, "--games", "64", "--out", str(out)]
+    assert main([*command, "--episodes", "300", *more]) == 0
+    return out
 
 
 @dataclass(frozen=True)

@@ -76,14 +76,17 @@ def print_summary(path: Path, about: dict[str, Any]) -> None:
         title=f"{path}: {about['episodes']:,} episodes, {about['steps']:,} steps",
         title_justify="left",
     )
-    table.add_column("player")
-    table.add_column("seated", justify="right")
-    table.add_column("return", justify="right")
     summary = about["summary"]
-    for action in next(iter(summary.values()))["actions"]:
-        table.add_column(action, justify="right")
-    for name, player in summary.items():
-        shares = (f"{share:.1%}" for share in player["actions"].values())
-        table.add_row(name, f"{player['seated']:,}", f"{player['mean_return']:.3f}", *shares)
+    table.add_column("")
+    for name in summary:
+        table.add_column(name, justify="right", overflow="fold")
+    players = list(summary.values())
+    table.add_row("times seated", *(f"{player['seated']:,}" for player in players))
+    table.add_row("mean return", *(f"{player['mean_return']:.3f}" for player in players))
+    for kind in players[0]["took"]:
+        table.add_row(f"{kind}s taken", *(f"{player['took'][kind]:.3f}" for player in players))
+    table.add_section()
+    table.add_row("actions", *(f"{player['acted']:,}" for player in players))
+    for action in players[0]["actions"]:
+        table.add_row(action, *(f"{player['actions'][action]:.1%}" for player in players))
     Console().print(table)
-    print("shares are of each player's actions while it is on the board")

@@ -56,8 +56,9 @@ def carry_on_pretrain(run: RunFolder, as_json: bool) -> int:
     with Progress("fitting", config.fit.epochs * samples, "samples") as progress:
 
         def measure(epoch: Epoch) -> None:
-            measured = measure_seeds(diagnosis, epoch.fit.params)
-            write_measures(run.path / "epochs" / str(epoch.number), measured)
+            if epoch.number % config.measure_every == 0:
+                measured = measure_seeds(diagnosis, epoch.fit.params)
+                write_measures(run.path / "epochs" / str(epoch.number), measured)
             loss = np.mean(epoch.record["held_out_loss"])
             note = f"epoch {epoch.number}, held-out loss {loss:.4g}"
             progress.advance(epoch.number * samples - progress.done, note)

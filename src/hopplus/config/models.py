@@ -116,9 +116,12 @@ class _Pretrain:
     """The first seed; the others follow it."""
     keep: int = 2
     """Checkpoints to keep, besides the best."""
+    measure_every: int = 1
+    """Epochs from one set of measures and pictures to the next; there is one at the end anyway."""
 
     def __post_init__(self) -> None:
         check_whole(self, "--")
+        check(self.measure_every >= 1, "--measure-every", self.measure_every, "1 or more")
         check(isinstance(self.data, str), "--data", self.data, "a folder")
         check(1 <= self.seeds <= 4096, "--seeds", self.seeds, "from 1 to 4096")
         check(1 <= self.keep <= 4096, "--keep", self.keep, "from 1 to 4096")

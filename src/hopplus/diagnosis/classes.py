@@ -81,15 +81,24 @@ def calibration_error(table: list[dict[str, Any]]) -> float:
     return float(distance / total)
 
 
-def area_under_curve(score: np.ndarray, positive: np.ndarray) -> float:
-    """How likely a positive has a higher score than a negative; ties count half. nan without any.
+def area_under_curve(
+    score: np.ndarray, positive: np.ndarray, weights: np.ndarray | None = None
+) -> np.ndarray:
+    """[R] how likely a positive has a higher score than a negative; ties count half. nan without
+    any of either.
 
-    The area under the receiver operating characteristic, which no base rate changes.
+    The area under the receiver operating characteristic, which no base rate changes. Each row of
+    `weights` [R, M] says how often each sample counts; once when not given.
     """
-    n, m = int(positive.sum()), int((~positive).sum())
-    if n == 0 or m == 0:
-        return float("nan")
-    _, place, count = np.unique(score, return_inverse=True, return_counts=True)
-    last = np.cumsum(count)
-    rank = (last - (count - 1) / 2)[place]  # ties share their mean rank
-    return float((rank[positive].sum() - n * (n + 1) / 2) / (n * m))
+    weights = np.ones((1, len(score))) if weights is None else weights
+    order = np.argsort(score, kind="stable")
+    ties = np.flatnonzero(np.diff(score[order], prepend=-np.inf))  # where a new score begins
+    groups = [
+        np.add.reduceat(np.where(chosen[order], weights[:, order], 0.0), ties, axis=1)
+        for chosen in (positive, ~positive)
+    ]
+    above, below = groups
+    lower = np.cumsum(below, axis=1) - below / 2
+    total = above.sum(axis=1) * below.sum(axis=1)
+    area = (above * lower).sum(axis=1) / np.where(total > 0, total, 1.0)
+    return np.where(total > 0, area, np.nan)

@@ -192,18 +192,14 @@ class GoalDiagnosis:
         }
         if (count >= LEAST).sum() < 2:
             return {**out, "auc": None, "auc_low": None, "auc_high": None}
-        area = _areas(scores, truth)
+        episodes, place = np.unique(episode, return_inverse=True)
         dice = np.random.default_rng(0)
-        numbers, place = np.unique(episode, return_inverse=True)
-        by_episode = np.argsort(place, kind="stable")
-        bounds = np.searchsorted(place[by_episode], np.arange(len(numbers) + 1))
-        drawn = []
-        for _ in range(RESAMPLES):
-            chosen = dice.integers(0, len(numbers), len(numbers))
-            rows = np.concatenate([by_episode[bounds[c] : bounds[c + 1]] for c in chosen])
-            drawn.append(_areas(scores[rows], truth[rows]))
-        low, high = np.nanquantile(drawn, [0.025, 0.975])
-        return {**out, "auc": area, "auc_low": float(low), "auc_high": float(high)}
+        drawn = dice.multinomial(
+            len(episodes), np.full(len(episodes), 1 / len(episodes)), RESAMPLES
+        )
+        area = mean_area(scores, truth)[0]
+        low, high = np.nanquantile(mean_area(scores, truth, drawn[:, place]), [0.025, 0.975])
+        return {**out, "auc": float(area), "auc_low": float(low), "auc_high": float(high)}
 
     def _hits(self, samples: GoalSamples) -> dict[str, Any]:
         """How often the seat comes to the place a goal stands for within the next steps.
@@ -230,17 +226,20 @@ class GoalDiagnosis:
         }
 
 
-def _areas(scores: np.ndarray, truth: np.ndarray) -> float:
-    """The mean area under the curve of each class that occurs against the rest."""
+def mean_area(
+    scores: np.ndarray, truth: np.ndarray, weights: np.ndarray | None = None
+) -> np.ndarray:
+    """[R] the mean area under the curve of each class that occurs against the rest, from [M, K]
+    log-probabilities; `weights` as in `area_under_curve`."""
     areas = [
-        area_under_curve(scores[:, number] - _rest(scores, number), truth == number)
+        area_under_curve(scores[:, number] - _rest(scores, number), truth == number, weights)
         for number in np.unique(truth)
     ]
-    return float(np.mean(areas)) if len(areas) > 1 else float("nan")
+    mean: np.ndarray = np.mean(areas, axis=0)
+    return mean
 
 
 def _rest(scores: np.ndarray, number: int) -> np.ndarray:
     """[M] log-probability of any other class."""
-    others = np.delete(scores, number, axis=1)
-    rest: np.ndarray = np.logaddexp.reduce(others, axis=1)
+    rest: np.ndarray = np.logaddexp.reduce(np.delete(scores, number, axis=1), axis=1)
     return rest

@@ -1,6 +1,8 @@
 """What can be read from a code with a straight line: linear probes and projections."""
 
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -44,6 +46,7 @@ def fit_probe(codes: np.ndarray, labels: np.ndarray, classes: int) -> Probe:
     return Probe(mean, scale, np.asarray(weight, np.float64), np.asarray(bias, np.float64))
 
 
+@partial(jax.jit, static_argnames="classes")
 def _fitted(
     x: jax.Array, labels: jax.Array, share: jax.Array, classes: int
 ) -> tuple[jax.Array, jax.Array]:
@@ -58,7 +61,7 @@ def _fitted(
     optimiser = optax.lbfgs()
     value_and_grad = optax.value_and_grad_from_state(loss)
 
-    def step(_: int, carry: tuple) -> tuple:  # type: ignore[type-arg]
+    def step(_: int, carry: Any) -> Any:
         params, state = carry
         value, gradient = value_and_grad(params, state=state)
         change, state = optimiser.update(
@@ -66,15 +69,9 @@ def _fitted(
         )
         return optax.apply_updates(params, change), state
 
-    @jax.jit
-    def fit() -> tuple[jax.Array, jax.Array]:
-        params = (jnp.zeros((x.shape[1], classes)), jnp.zeros(classes))
-        fitted: tuple[jax.Array, jax.Array] = jax.lax.fori_loop(
-            0, ITERATIONS, step, (params, optimiser.init(params))
-        )[0]
-        return fitted
-
-    best: tuple[jax.Array, jax.Array] = fit()
+    params = (jnp.zeros((x.shape[1], classes)), jnp.zeros(classes))
+    best: tuple[jax.Array, jax.Array]
+    best, _ = jax.lax.fori_loop(0, ITERATIONS, step, (params, optimiser.init(params)))
     return best
 
 

@@ -89,7 +89,7 @@ def unpacked(packs: jax.Array, shape: tuple[int, ...]) -> jax.Array:
     return flat.reshape(*packs.shape[:-1], *shape) > 0
 
 
-def view_at(game: Game, rows: Rows, row: jax.Array, seat: jax.Array) -> View:
+def view_at(game: Game, rows: Rows, row: jax.Array | int, seat: jax.Array | int) -> View:
     """What a seat saw in a row of packed ones."""
     return View(
         planes=unpacked(rows.planes[row, seat], game.shape).astype(jnp.float32),

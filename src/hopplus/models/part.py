@@ -45,7 +45,7 @@ def fit_loss(
     losses = jax.vmap(part.losses, in_axes=(None, 0, 0))(params, samples, keys)
     weights = jax.vmap(part.weight)(samples)
     weights = weights if real is None else jnp.where(real, weights, 0.0)
-    # A sample of no weight may hold anything, even what is no number.
+    # A sample of no weight may have any loss, even an infinite one: an action that is not legal.
     sums = {
         name: jnp.where(weights > 0, weights * loss, 0.0).sum() for name, loss in losses.items()
     }

@@ -163,14 +163,23 @@ class StructuredWorld(eqx.Module):
         reachable = _shifted(seats, b).sum(axis=-1) > 0  # [N, moves]
         possible = jnp.append(reachable, jnp.ones((b.seats, 1), bool), axis=1)
         choices = jnp.where(possible, out[:, :-1], -1e9)
-        at_cell = seats.T @ acts  # [H*W, A]
-        kinds = jnp.eye(b.kinds)
-        stays = jax.vmap(
-            lambda kind: jax.vmap(lambda cell: self.thing(jnp.concatenate([cell, kind]))[0])(
-                at_cell
-            )
-        )(kinds)
+        stays = self._staying(seats, here.sum(axis=1))
         return choices, stays, out[:, -1] * seats.sum(axis=1)
+
+    def _staying(self, seats: jax.Array, acts: jax.Array) -> jax.Array:
+        """[K, H*W] logits of things staying, from [N, A] what is done in each seat's cell.
+
+        Only cells with a seat in them differ, so that is where the network looks, and once at an
+        empty one; seats that share a cell find the same there.
+        """
+        b = self.board
+        places = jnp.append(acts, jnp.zeros((1, b.actions)), axis=0)  # [N + 1, A]
+        kinds = jnp.broadcast_to(jnp.eye(b.kinds), (b.seats + 1, b.kinds, b.kinds))
+        places = jnp.broadcast_to(places[:, None], (b.seats + 1, b.kinds, b.actions))
+        logits = self.thing(jnp.concatenate([places, kinds], axis=-1))[..., 0]  # [N + 1, K]
+        count = seats.sum(axis=0)  # [H*W]
+        found = (logits[:-1].T @ seats) / jnp.maximum(count, 1)
+        return jnp.where(count > 0, found, logits[-1][:, None])
 
     def _legality(self, seats: jax.Array, grounds: jax.Array) -> jax.Array:
         """[N, A] logits from where the seats are and what is on the board now."""

@@ -1,0 +1,264 @@
+"""The goal prior and the opponent model: their equations, and what must never enter them."""
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from conftest import record_small
+from hopplus.config import (
+    ConfigError,
+    FitConfig,
+    GoalConfig,
+    NetConfig,
+    OpponentConfig,
+    PretrainConfig,
+    PretrainGoal,
+    PretrainOpponent,
+    PretrainWorld,
+    StagHuntConfig,
+    WorldConfig,
+)
+from hopplus.learning.dataset import Data, open_data
+from hopplus.learning.parts import (
+    Prior,
+    Setting,
+    class_weights_of,
+    make_fitter,
+    make_setting,
+)
+from hopplus.learning.samples import source_of, steps_of
+from hopplus.models.goal import GoalCode, GoalPart
+from hopplus.models.nets import centred, convolved
+from hopplus.models.part import fit_loss
+from hopplus.types import Sample
+
+GAME = StagHuntConfig(size=3, seats=2, hares=2, horizon=12)
+SMALL = NetConfig(hidden=16)
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Data:
+    return open_data(record_small(tmp_path_factory.mktemp("data") / "small"))
+
+
+def samples_of(setting: Setting, data: Data, count: int = 256) -> Sample:
+    shard = data.shard(0)
+    steps = steps_of(shard, 1.0, measured=True)[:count]
+    keys = jax.random.split(jax.random.key(1), count)
+    make = jax.jit(jax.vmap(setting.sampler, in_axes=(None, 0, 0, None)))
+    samples: Sample = make(source_of(shard, shard.size), steps, keys, setting.prior_params)
+    return samples
+
+
+GOALS = {
+    "action-2": GoalConfig(size=2, net=SMALL),
+    "reconstruction-64": GoalConfig(size=64, loss="reconstruction", net=SMALL),
+    "discrete-action-8": GoalConfig("discrete", 8, net=SMALL),
+}
+PARTS: dict[str, PretrainConfig] = {
+    **{name: PretrainGoal("", goal=goal) for name, goal in GOALS.items()},
+    "opponent": PretrainOpponent("", opponent=OpponentConfig(net=SMALL)),
+    "opponent-caught": PretrainOpponent(
+        "", opponent=OpponentConfig("caught", net=NetConfig("centred", 16))
+    ),
+    "opponent-conv": PretrainOpponent(
+        "", opponent=OpponentConfig(weighted=True, net=NetConfig("conv", 16, channels=4))
+    ),
+    "world": PretrainWorld("", world=WorldConfig(hidden=16)),
+    "world-cells": PretrainWorld("", world=WorldConfig("cells", hidden=16)),
+}
+
+
+@pytest.mark.parametrize("name", list(PARTS))
+def test_every_part_learns(name: str, data: Data) -> None:
+    """Gradient steps on one batch make every part's loss smaller, and touch all it has."""
+    config = PARTS[name]
+    setting = make_setting(config, GAME, class_weights=class_weights_of(config, data))
+    fitter = make_fitter(setting, 1000)
+    shard = data.shard(0)
+    steps = steps_of(shard, 0.1, measured=False)[:256].reshape(1, 256, 2)
+    source = source_of(shard, shard.size)
+    before = jax.jit(fitter.init)(jax.random.key(0))
+    batches = jnp.asarray(np.repeat(steps, 20, axis=0))
+    improve = jax.jit(fitter.improve)
+    fit, losses = before, []
+    for _ in range(3):
+        fit, sums = improve(fit, source, batches, 20, ())
+        assert float(sums.pop("weight")) > 0
+        losses.append(sum(float(value) for value in sums.values()))
+    assert losses[2] < 0.8 * losses[0]
+    for old, new in zip(jax.tree.leaves(before.params), jax.tree.leaves(fit.params), strict=True):
+        assert (np.asarray(old) != np.asarray(new)).any()
+
+
+def test_steps_of_players_who_are_gone_never_enter(data: Data) -> None:
+    """Whatever is written at steps where a seat is gone, loss and gradient stay, bit for bit; the
+    same changes where it is present do not."""
+    setting = make_setting(PARTS["opponent"], GAME)
+    params = setting.part.init(jax.random.key(0))
+    samples = samples_of(setting, data)
+    keys = jax.random.split(jax.random.key(0), 256)
+    gone = jnp.arange(256) % 3 == 0
+
+    @jax.jit
+    def loss(samples: Sample) -> Any:
+        return jax.value_and_grad(
+            lambda p: fit_loss(setting.part, p, samples, keys)[0], has_aux=False
+        )(params)
+
+    def with_absent(samples: Sample) -> Sample:
+        present = samples.present.at[:, 0].set(samples.present[:, 0] & ~gone)
+        return replace(samples, present=present)
+
+    def poisoned(samples: Sample) -> Sample:
+        """They see what cannot be, and do what they may not, so that their loss is infinite."""
+        view = replace(
+            samples.view,
+            planes=jnp.where(gone[:, None, None, None], 7.0, samples.view.planes),
+            legal=jnp.where(gone[:, None], jnp.arange(7) == 4, samples.view.legal),
+        )
+        joint = samples.joint.at[:, 0].set(jnp.where(gone, 0, samples.joint[:, 0]))
+        return replace(samples, view=view, joint=joint)
+
+    clean, dirty = loss(with_absent(samples)), loss(poisoned(with_absent(samples)))
+    for one, two in zip(jax.tree.leaves(clean), jax.tree.leaves(dirty), strict=True):
+        assert np.isfinite(np.asarray(one)).all()
+        np.testing.assert_array_equal(one, two)
+    stays = replace(samples, joint=samples.joint.at[:, 0].set(4))
+    assert float(loss(stays)[0]) != float(loss(samples)[0])
+
+
+def test_a_player_without_a_choice_teaches_nothing(data: Data) -> None:
+    setting = make_setting(PARTS["opponent"], GAME)
+    samples = samples_of(setting, data, 4)
+    legal = jnp.zeros((4, 7), bool).at[:, 4].set(True).at[2:, 0].set(True)
+    forced = replace(samples, view=replace(samples.view, legal=legal))
+    weights = jax.vmap(setting.part.weight)(forced)
+    assert weights.tolist() == [0, 0, 1, 1]
+
+
+def test_class_weights_by_hand(data: Data) -> None:
+    """Every action that occurs weighs the same altogether, and 1 on average."""
+    weights = np.array(class_weights_of(PARTS["opponent-conv"], data))
+    shard = data.shard(0)
+    row, seat = steps_of(shard, 0.1, measured=False).T
+    counts = np.bincount(np.asarray(shard.rows.joint)[row, seat], minlength=7)
+    np.testing.assert_allclose((weights * counts)[counts > 0], counts.sum() / (counts > 0).sum())
+    assert class_weights_of(PARTS["opponent"], data) == ()
+
+
+def test_an_opponent_is_only_given_legal_actions(data: Data) -> None:
+    setting = make_setting(PARTS["opponent-caught"], GAME)
+    samples = samples_of(setting, data)
+    params: Any = setting.part.init(jax.random.key(0))
+    log_probs = np.asarray(jax.jit(jax.vmap(params))(samples.view, samples.goal))
+    np.testing.assert_array_equal(np.isfinite(log_probs), np.asarray(samples.view.legal))
+    np.testing.assert_allclose(np.exp(log_probs).sum(axis=1), 1, rtol=1e-5)
+    np.testing.assert_array_equal(samples.goal.argmax(axis=1), samples.caught)
+    assert samples.goal.shape == (256, 3)  # stag, hare, nothing
+
+
+def test_goals_in_hindsight_are_those_of_the_later_view(data: Data) -> None:
+    prior = make_setting(PARTS["action-2"], GAME)
+    assert isinstance(prior.part, GoalPart)
+    params = prior.part.init(jax.random.key(3))
+    config = PretrainOpponent(
+        "", goal_run="somewhere", opponent=OpponentConfig("hindsight", net=SMALL)
+    )
+    setting = make_setting(config, GAME, Prior(prior.part, params))
+    samples = samples_of(setting, data)
+    goals = jax.jit(jax.vmap(lambda view: prior.part.goal(params, view)))(samples.later)  # type: ignore[attr-defined]
+    np.testing.assert_allclose(samples.goal, goals, rtol=1e-5, atol=1e-6)
+    assert np.abs(np.asarray(samples.goal)).max() > 0
+
+
+def test_divergence_by_hand() -> None:
+    gaussian = GoalPart((3, 3, 5), 7, GoalConfig())
+    code = GoalCode(jnp.array([0.0, 1.0, 0.0]), jnp.log(jnp.array([1.0, 1.0, 2.0])))
+    np.testing.assert_allclose(
+        gaussian.divergence(code), [0, 0.5, 1.5 - math.log(2)], rtol=1e-6, atol=1e-7
+    )
+    discrete = GoalPart((3, 3, 5), 7, GoalConfig("discrete", 4))
+    for chance, expected in (([0.25] * 4, 0.0), ([0.5, 0.5, 1e-30, 1e-30], math.log(2))):
+        code = GoalCode(jnp.array(chance), jnp.log(jnp.array(chance)))
+        assert float(discrete.divergence(code).sum()) == pytest.approx(expected, abs=1e-6)
+
+
+def test_drawn_goals() -> None:
+    """Gaussian ones have the code's mean and spread; discrete ones are categories, as likely as
+    they should be, and let gradients through."""
+    gaussian = GoalPart((3, 3, 5), 7, GoalConfig(size=2))
+    code = GoalCode(jnp.array([1.0, -2.0]), jnp.log(jnp.array([0.5, 2.0])))
+    keys = jax.random.split(jax.random.key(0), 20_000)
+    drawn = np.asarray(jax.vmap(lambda key: gaussian.drawn(code, key))(keys))
+    np.testing.assert_allclose(drawn.mean(axis=0), [1, -2], atol=0.05)
+    np.testing.assert_allclose(drawn.std(axis=0), [0.5, 2], rtol=0.03)
+    discrete = GoalPart((3, 3, 5), 7, GoalConfig("discrete", 3))
+    chance = jnp.array([0.5, 0.3, 0.2])
+    code = GoalCode(chance, jnp.log(chance))
+    drawn = np.asarray(jax.vmap(lambda key: discrete.drawn(code, key))(keys))
+    np.testing.assert_allclose(np.sort(drawn, axis=1), [[0, 0, 1]] * 20_000, atol=1e-6)
+    np.testing.assert_allclose(drawn.mean(axis=0), chance, atol=0.02)
+
+    def first(logits: jax.Array) -> jax.Array:
+        code = GoalCode(jax.nn.softmax(logits), jax.nn.log_softmax(logits))
+        return discrete.drawn(code, keys[0])[0]
+
+    gradient = np.asarray(jax.grad(first)(jnp.zeros(3)))
+    assert gradient[0] > 0
+    assert gradient.sum() == pytest.approx(0, abs=1e-6)
+
+
+def test_centred_planes_by_hand() -> None:
+    """The seat's cell is in the middle, the rest keeps its distance, off the board is a wall."""
+    planes = np.zeros((2, 3, 4), np.float32)  # two seats, walls, things
+    planes[1, 2, 0] = planes[0, 2, 1] = planes[1, 0, 3] = planes[0, 0, 2] = 1
+    around = np.asarray(centred(jnp.asarray(planes), 2))
+    assert around.shape == (3, 5, 3)
+    assert np.argwhere(around[..., 0]).tolist() == [[0, 2]]  # the other, a cell above
+    assert np.argwhere(around[..., 2]).tolist() == [[1, 0]]  # the thing, two to the left
+    on_board = np.zeros((3, 5), bool)
+    on_board[0:2, 0:3] = True
+    np.testing.assert_array_equal(around[..., 1], ~on_board | (np.arange(15).reshape(3, 5) == 0))
+
+
+def test_convolutions_are_those_of_jax() -> None:
+    key_planes, key_kernel = jax.random.split(jax.random.key(0))
+    planes = jax.random.normal(key_planes, (4, 5, 3))
+    kernel = jax.random.normal(key_kernel, (3, 3, 3, 6))
+    theirs = jax.lax.conv_general_dilated(
+        planes[None], kernel, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")
+    )[0]
+    np.testing.assert_allclose(convolved(planes, kernel), theirs, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: GoalConfig(size=1), "goal.size is 1 but must be from 2 to 64"),
+        (lambda: GoalConfig(size=65), "goal.size is 65"),
+        (lambda: GoalConfig(loss="words"), "goal.loss is 'words'"),  # type: ignore[arg-type]
+        (lambda: GoalConfig(kl=-1), "goal.kl is -1"),
+        (lambda: FitConfig(held_out=1.0), "fit.held_out is 1.0"),
+        (lambda: PretrainOpponent("", goal_run="x"), "belong together"),
+        (lambda: PretrainWorld("", seeds=0), "--seeds is 0"),
+        (
+            lambda: make_setting(PretrainWorld(""), StagHuntConfig(sight=1)),
+            "--world.head cells",
+        ),
+        (
+            lambda: make_setting(
+                PretrainWorld("", world=WorldConfig(channel_weights=(1.0, 2.0))), GAME
+            ),
+            "2 numbers but views have 5 planes",
+        ),
+    ],
+)
+def test_wrong_settings(make: Any, words: str) -> None:
+    with pytest.raises(ConfigError, match=words.replace(".", r"\.")):
+        make()
