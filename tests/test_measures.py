@@ -94,7 +94,23 @@ def test_area_under_the_curve_agrees_with_scikit_learn(seed: int) -> None:
     present = np.unique(truth)
     odds = log_probs - np.log1p(-np.exp(log_probs))
     right = np.mean([roc_auc_score(truth == number, odds[:, number]) for number in present])
-    assert mean_area(log_probs, truth) == pytest.approx([right])
+    all_alike = np.zeros(len(truth))
+    assert mean_area(log_probs, truth, all_alike) == pytest.approx([right])
+
+
+def test_areas_compare_only_within_a_stratum() -> None:
+    """A score that tells nothing but the stratum is worth nothing."""
+    dice = np.random.default_rng(5)
+    time = dice.integers(0, 4, 2000)
+    truth = (dice.uniform(size=2000) < time / 4).astype(int)
+    scores = np.stack([-time, time], axis=1) + dice.normal(size=(2000, 2)) * 1e-3
+    log_probs = scores - np.logaddexp.reduce(scores, axis=1)[:, None]
+    assert mean_area(log_probs, truth, np.zeros(2000))[0] > 0.7
+    assert mean_area(log_probs, truth, time)[0] == pytest.approx(0.5, abs=0.05)
+    # Pairs within strata, by hand: 1 of 2 in the first, 1 of 1 in the second.
+    score = np.log([[0.5, 0.5], [0.4, 0.6], [0.3, 0.7], [0.9, 0.1], [0.8, 0.2]])
+    won = mean_area(score, np.array([1, 0, 1, 0, 1]), np.array([0, 0, 0, 1, 1]))
+    assert won == pytest.approx([2 / 3])
 
 
 def test_the_probe_is_logistic_regression() -> None:

@@ -58,7 +58,7 @@ def samples_of(setting: Setting, data: Data, count: int = 256) -> Sample:
 GOALS = {
     "action-2": GoalConfig(size=2, net=SMALL),
     "reconstruction-64": GoalConfig(size=64, loss="reconstruction", net=SMALL),
-    "discrete-action-8": GoalConfig("discrete", 8, net=SMALL),
+    "discrete-action-8": GoalConfig("discrete", 8, ahead=0, net=SMALL),
 }
 PARTS: dict[str, PretrainConfig] = {
     **{name: PretrainGoal("", goal=goal) for name, goal in GOALS.items()},

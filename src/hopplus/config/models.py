@@ -18,13 +18,14 @@ class GoalConfig:
     """Numbers of a goal, or categories, 2 to 64."""
     loss: Literal["reconstruction", "action"] = "action"
     """Goals tell the view they come from, or the actions that led there."""
-    kl: float = 0.01
+    kl: float = 0.001
     """Weight of the divergence from the prior."""
     ahead: int = 5
-    """The action loss: a goal is of a view at most so many steps after the action."""
+    """The action loss: a goal is of a view at most so many steps after the action. With 0 it is of
+    the view at the action, which it then has to tell alone."""
     temperature: float = 1.0
     """Of the Gumbel-softmax."""
-    net: NetConfig = field(default_factory=lambda: NetConfig(hidden=128))
+    net: NetConfig = field(default_factory=lambda: NetConfig(kind="centred", hidden=128))
 
     def __post_init__(self) -> None:
         check_whole(self, "goal.")
@@ -33,7 +34,7 @@ class GoalConfig:
         check(self.loss in losses, "goal.loss", self.loss, " or ".join(losses))
         check(2 <= self.size <= 64, "goal.size", self.size, "from 2 to 64")
         check(math.isfinite(self.kl) and self.kl >= 0, "goal.kl", self.kl, "0 or more")
-        check(1 <= self.ahead <= 1000, "goal.ahead", self.ahead, "from 1 to 1000")
+        check(0 <= self.ahead <= 1000, "goal.ahead", self.ahead, "from 0 to 1000")
         held = math.isfinite(self.temperature) and self.temperature > 0
         check(held, "goal.temperature", self.temperature, "above 0")
 

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from hopplus.config import GoalConfig
 from hopplus.diagnosis.classes import area_under_curve
 from hopplus.diagnosis.heldout import HeldOut
 from hopplus.diagnosis.measures import Measures
@@ -47,7 +48,7 @@ def _samples(
         code = part.code(params, sample.view)
         goal, later = part.goal(params, sample.view), part.goal(params, sample.later)
         told, right = _told(part, params, sample, goal, later)
-        ahead = jnp.minimum(row + 1 + jnp.arange(sampler.ahead), source.last_seen[row, seat])
+        ahead = jnp.minimum(row + 1 + jnp.arange(_within(sampler)), source.last_seen[row, seat])
         places = jax.vmap(lambda r: sampler.view(source, r, seat).planes[..., 0].reshape(-1))(ahead)
         return GoalSamples(
             goal=code.mean,
@@ -61,6 +62,11 @@ def _samples(
 
     out: GoalSamples = jax.lax.map(one, (steps, np.arange(len(steps))), batch_size=1024)
     return out
+
+
+def _within(sampler: Sampler) -> int:
+    """Steps in which a goal's place may be visited."""
+    return sampler.ahead or GoalConfig().ahead
 
 
 def _told(
@@ -162,7 +168,7 @@ class GoalDiagnosis:
         judged = self.judged
         probe = fit_probe(goals[~judged], labels[~judged], len(names))
         log_probs = probe.log_probs(goals)
-        held, half = self.held, self.held.shard.length[self.held.episode] / 2
+        held, half = self.held, (self.held.shard.length[self.held.episode] - 1) / 2
         found = self._separation(log_probs, labels, judged)
         return {
             "classes": names,
@@ -180,10 +186,14 @@ class GoalDiagnosis:
     def _separation(
         self, log_probs: np.ndarray, labels: np.ndarray, mask: np.ndarray
     ) -> dict[str, Any]:
-        """Accuracy, the share of the commonest class, and the area under the curve (mean over
-        classes, each against the rest; 0.5 is chance) with an interval over episodes."""
+        """Accuracy, the share of the commonest class, and the area under the curve with an interval
+        over episodes.
+
+        Areas compare steps of the same time only: who is still there late is told by the time
+        alone, and that is no merit of the goal.
+        """
         classes = log_probs.shape[1]
-        scores, truth, episode = log_probs[mask], labels[mask], self.held.episode[mask]
+        scores, truth, time = log_probs[mask], labels[mask], self.held.time[mask]
         count = np.bincount(truth, minlength=classes)
         out: dict[str, Any] = {
             "count": len(truth),
@@ -192,13 +202,14 @@ class GoalDiagnosis:
         }
         if (count >= LEAST).sum() < 2:
             return {**out, "auc": None, "auc_low": None, "auc_high": None}
-        episodes, place = np.unique(episode, return_inverse=True)
+        episodes, place = np.unique(self.held.episode[mask], return_inverse=True)
         dice = np.random.default_rng(0)
         drawn = dice.multinomial(
             len(episodes), np.full(len(episodes), 1 / len(episodes)), RESAMPLES
         )
-        area = mean_area(scores, truth)[0]
-        low, high = np.nanquantile(mean_area(scores, truth, drawn[:, place]), [0.025, 0.975])
+        area = mean_area(scores, truth, time)[0]
+        areas = mean_area(scores, truth, time, drawn[:, place])
+        low, high = np.nanquantile(areas, [0.025, 0.975])
         return {**out, "auc": float(area), "auc_low": float(low), "auc_high": float(high)}
 
     def _hits(self, samples: GoalSamples) -> dict[str, Any]:
@@ -219,7 +230,7 @@ class GoalDiagnosis:
 
         shuffled = np.random.default_rng(0).permutation(len(samples.later))
         return {
-            "within": self.setting.sampler.ahead,
+            "within": _within(self.setting.sampler),
             "later": ratio(samples.later),
             "now": ratio(samples.goal),
             "chance": ratio(samples.later[shuffled]),
@@ -227,15 +238,28 @@ class GoalDiagnosis:
 
 
 def mean_area(
-    scores: np.ndarray, truth: np.ndarray, weights: np.ndarray | None = None
+    scores: np.ndarray,
+    truth: np.ndarray,
+    strata: np.ndarray,
+    weights: np.ndarray | None = None,
 ) -> np.ndarray:
-    """[R] the mean area under the curve of each class that occurs against the rest, from [M, K]
-    log-probabilities; `weights` as in `area_under_curve`."""
-    areas = [
-        area_under_curve(scores[:, number] - _rest(scores, number), truth == number, weights)
-        for number in np.unique(truth)
-    ]
-    mean: np.ndarray = np.mean(areas, axis=0)
+    """[R] the mean over classes of how likely one of the class has a higher score for it than one
+    of another class in the same stratum [M]; from [M, K] log-probabilities, with `weights` as in
+    `area_under_curve`."""
+    weights = np.ones((1, len(truth))) if weights is None else weights
+    by_class = []
+    for number in np.unique(truth):
+        score, positive = scores[:, number] - _rest(scores, number), truth == number
+        won, pairs = np.zeros(len(weights)), np.zeros(len(weights))
+        for stratum in np.unique(strata):
+            here = strata == stratum
+            own = weights[:, here]
+            count = (own * positive[here]).sum(axis=1) * (own * ~positive[here]).sum(axis=1)
+            area = area_under_curve(score[here], positive[here], own)
+            won += np.where(count > 0, area * count, 0.0)
+            pairs += count
+        by_class.append(np.where(pairs > 0, won / np.maximum(pairs, 1e-30), np.nan))
+    mean: np.ndarray = np.mean(by_class, axis=0)
     return mean
 
 

@@ -69,7 +69,7 @@ class Sampler:
         rows, seats = source.rows, self.game.seats
         order = (seat + jnp.arange(seats)) % seats
         next_row = row + 1
-        steps = jax.random.randint(key, (), 1, self.ahead + 1)
+        steps = jax.random.randint(key, (), min(1, self.ahead), self.ahead + 1)
         later = self.view(source, jnp.minimum(row + steps, source.last_seen[row, seat]), seat)
         actions = len(self.game.action_names)
         return Sample(

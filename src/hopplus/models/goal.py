@@ -32,7 +32,7 @@ class GoalPrior(eqx.Module):
     body: Body
     code: Linear
     decoder: Layers | None  # goal -> a logit for every cell of every plane
-    actor: tuple[Body, Linear] | None  # view, goal -> a logit per action
+    actor: tuple[Body, Linear] | Layers | None  # view and goal, or goal -> a logit per action
 
     def __init__(
         self, shape: tuple[int, int, int], actions: int, config: GoalConfig, key: jax.Array
@@ -47,6 +47,8 @@ class GoalPrior(eqx.Module):
             case "reconstruction":
                 cells = shape[0] * shape[1] * shape[2]
                 self.decoder = Layers((size, hidden, hidden, cells), key_head)
+            case "action" if config.ahead == 0:
+                self.actor = Layers((size, hidden, actions), key_head, last_gain=0.01)
             case "action":
                 body = make_body(shape, config.net, key_head, extra=size)
                 self.actor = (body, Linear(hidden, actions, 0.01, key_last))
@@ -102,10 +104,14 @@ class GoalPart:
 
     def policy(self, params: GoalPrior, view: View, goal: jax.Array) -> jax.Array:
         """[A] log-probabilities on the way to a goal; only with the action loss."""
-        assert params.actor is not None
-        body, head = params.actor
-        logits = jnp.where(view.legal, head(body(view, goal)), -jnp.inf)
-        return jax.nn.log_softmax(logits)
+        match params.actor:
+            case (body, head):
+                logits = head(body(view, goal))
+            case Layers() as head:
+                logits = head(goal)
+            case _:
+                raise AssertionError("only with the action loss")
+        return jax.nn.log_softmax(jnp.where(view.legal, logits, -jnp.inf))
 
     def losses(self, params: GoalPrior, sample: Sample, key: jax.Array) -> Metrics:
         if self.config.loss == "reconstruction":
