@@ -10,20 +10,17 @@ import pytest
 
 from conftest import record_small
 from hopplus.config import PretrainWorld, StagHuntConfig, WorldConfig
+from hopplus.diagnosis.errors import consistent
 from hopplus.diagnosis.heldout import HeldOut, held_out
-from hopplus.diagnosis.world import WorldDiagnosis, consistent
+from hopplus.diagnosis.world import WorldDiagnosis
 from hopplus.games import make_game
 from hopplus.games.game import Game
 from hopplus.games.grid import STAY, moved
 from hopplus.games.stag_hunt import StagHuntState
 from hopplus.learning.dataset import open_data
 from hopplus.learning.parts import Setting, make_setting
-from hopplus.models.world import (
-    Board,
-    Prediction,
-    _shifted,
-    imagined,
-)
+from hopplus.models.structured_world import shifted
+from hopplus.models.world import Board, Prediction, imagined
 from hopplus.types import View
 
 GAME = StagHuntConfig(size=3, seats=2, hares=2, horizon=12)
@@ -171,7 +168,7 @@ def test_moves_are_those_of_the_rules() -> None:
     walls = jnp.zeros(6, bool)
     for cell in range(6):
         planes = jnp.zeros((2, 6)).at[0, cell].set(1.0)
-        for move, plane in enumerate(_shifted(planes, shape)[0]):
+        for move, plane in enumerate(shifted(planes, shape)[0]):
             target = int(moved(jnp.int32(cell), jnp.int32(move), walls, 3))
             off_board = target == cell and move != STAY
             assert plane.sum() == (0 if off_board else 1)

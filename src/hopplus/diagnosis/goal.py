@@ -17,6 +17,7 @@ from hopplus.diagnosis.probe import Probe, fit_probe, projection
 from hopplus.learning.parts import Setting
 from hopplus.learning.samples import Sampler, Source
 from hopplus.models.goal import GoalPart
+from hopplus.models.nets import binary_loss
 from hopplus.types import Params
 
 SHOWN = 2000  # goals in the projection
@@ -75,7 +76,7 @@ def _told(
     """How well goals tell what their loss wants of them, without chance."""
     if part.config.loss == "reconstruction":
         logits, truth = part.planes(params, goal), sample.view.planes
-        return (jax.nn.softplus(logits) - logits * truth).sum(), ((logits > 0) == truth).mean()
+        return binary_loss(logits, truth).sum(), ((logits > 0) == truth).mean()
     log_probs, action = part.policy(params, sample.view, later), sample.joint[0]
     return -log_probs[action], (log_probs.argmax() == action).astype(jnp.float32)
 

@@ -30,7 +30,8 @@ from hopplus.learning.samples import Sampler, steps_of
 from hopplus.models.goal import GoalPart
 from hopplus.models.opponent import OpponentPart
 from hopplus.models.part import Part
-from hopplus.models.world import WorldPart, board_of
+from hopplus.models.world import board_of
+from hopplus.models.world_part import WorldPart
 from hopplus.runs.checkpoint import filled, named_arrays, write_durably
 from hopplus.runs.folder import RunFolder, open_run
 from hopplus.types import Params

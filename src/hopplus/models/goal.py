@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 
 from hopplus.config import GoalConfig
-from hopplus.models.nets import Body, Layers, Linear, make_body
+from hopplus.models.nets import Body, Layers, Linear, binary_loss, make_body
 from hopplus.models.part import Metrics
 from hopplus.types import Params, Sample, View
 
@@ -117,8 +117,7 @@ class GoalPart:
         if self.config.loss == "reconstruction":
             code = self.code(params, sample.view)
             logits = self.planes(params, self.drawn(code, key))
-            error = jax.nn.softplus(logits) - logits * sample.view.planes
-            told = {"reconstruction": error.sum()}
+            told = {"reconstruction": binary_loss(logits, sample.view.planes).sum()}
         else:
             code = self.code(params, sample.later)
             goal = self.drawn(code, key)

@@ -181,3 +181,8 @@ class ActorCritic(eqx.Module):
         features = self.body(view)
         logits = jnp.where(view.legal, self.policy(features), -jnp.inf)
         return jax.nn.log_softmax(logits), self.value(features)[0]
+
+
+def binary_loss(logits: jax.Array, truth: jax.Array) -> jax.Array:
+    """Cross-entropy of yes-or-no predictions, from logits and what is true."""
+    return jax.nn.softplus(logits) - logits * truth
