@@ -1,54 +1,37 @@
 """`hopplus collect`: record play for the models to learn from."""
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import tyro
 from rich.console import Console
 from rich.table import Table
 
-from hopplus.cli.options import check_games, check_positive, check_seed
-from hopplus.cli.players import company_of
-from hopplus.config import GameConfig
+from hopplus.cli.options import check_games, check_positive
+from hopplus.cli.players import Playing
 from hopplus.learning.collect import collect
 from hopplus.runs.progress import Progress
 from hopplus.runs.watchdog import say
 
 
 @dataclass(frozen=True)
-class Collect:
+class Collect(Playing):
     """Play whole episodes and write down what everyone saw, did and got."""
 
-    run_folder: Annotated[Path | None, tyro.conf.Positional] = None
-    """A run whose players play."""
-    players: Annotated[str | None, tyro.conf.arg(aliases=("--seats",))] = None
-    """Who sits where: a mixture for all seats ("stag|hare|random", drawn anew for each seat and
-    episode), or one name or mixture per seat ("stag,stag|hare,runs/a,run")."""
     out: Path = Path("data")
     """The folder to write."""
-    greedy: bool = False
-    """Learned players take their best action instead of drawing from their policy."""
-    run_seed: int = 0
-    """Which of the run's seeds, counted from 0."""
-    game: GameConfig = field(default_factory=GameConfig)
     episodes: int = 5000
     """Episodes to play."""
     games: int = 1024
     """Games side by side; changes the speed, never the result."""
-    seed: int = 0
-    """Seed of everything random."""
     json: bool = False
     """Print JSON instead of a table."""
 
     def run(self) -> int:
         check_positive(episodes=self.episodes, games=self.games)
         check_games(self.games)
-        check_seed(self.seed)
-        config, _, company = company_of(
-            self.run_folder, self.players, self.game, self.run_seed, self.greedy
-        )
+        config, _, company = self.setup()
         with Progress("recording", self.episodes, "episodes") as progress:
             try:
                 about = collect(

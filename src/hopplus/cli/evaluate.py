@@ -1,52 +1,33 @@
 """`hopplus evaluate`: how well do these players do together?"""
 
 import json
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Annotated
+from dataclasses import dataclass
 
 import jax
-import tyro
 from rich.console import Console
 from rich.table import Table
 
-from hopplus.cli.options import check_games, check_positive, check_seed
-from hopplus.cli.players import company_of
-from hopplus.config import GameConfig
+from hopplus.cli.options import check_games, check_positive
+from hopplus.cli.players import Playing
 from hopplus.evaluation.evaluate import Evaluation, evaluate, summarise
 from hopplus.runs.progress import Progress
 
 
 @dataclass(frozen=True)
-class Evaluate:
+class Evaluate(Playing):
     """Play whole episodes and print what every seat got."""
 
-    run_folder: Annotated[Path | None, tyro.conf.Positional] = None
-    """A run whose players play."""
-    players: Annotated[str | None, tyro.conf.arg(aliases=("--seats",))] = None
-    """Who sits where, one name per seat: stag,stag,hare,random (see `hopplus list players`), a run
-    (runs/a, runs/a@2), an exported player, or run for the run given first."""
-    greedy: bool = False
-    """Learned players take their best action instead of drawing from their policy."""
-    run_seed: int = 0
-    """Which of the run's seeds, counted from 0."""
-    game: GameConfig = field(default_factory=GameConfig)
     episodes: int = 10_000
     """Episodes to play."""
     games: int = 1024
     """Games side by side; changes the speed, never the result."""
-    seed: int = 0
-    """Seed of everything random."""
     json: bool = False
     """Print JSON instead of a table."""
 
     def run(self) -> int:
         check_positive(episodes=self.episodes, games=self.games)
         check_games(self.games)
-        check_seed(self.seed)
-        _, game, company = company_of(
-            self.run_folder, self.players, self.game, self.run_seed, self.greedy
-        )
+        _, game, company = self.setup()
         seating = company.seating
         key_params, key_play = jax.random.split(jax.random.key(self.seed))
         with Progress("evaluating", self.episodes, "episodes") as progress:

@@ -1,16 +1,13 @@
 """`hopplus replay`: look at an episode."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
 import jax
-import tyro
 from rich.console import Console
 
-from hopplus.cli.options import check_seed
-from hopplus.cli.players import company_of
-from hopplus.config import ConfigError, GameConfig, check
+from hopplus.cli.players import Playing
+from hopplus.config import ConfigError, check
 from hopplus.evaluation.film import film
 from hopplus.games.render import terminal
 from hopplus.learning.rollout import begin, start
@@ -18,35 +15,21 @@ from hopplus.runs.watchdog import Watchdog
 
 
 @dataclass(frozen=True)
-class Replay:
+class Replay(Playing):
     """Play one episode and show it, in the terminal or as a GIF or PNG file."""
 
-    run_folder: Annotated[Path | None, tyro.conf.Positional] = None
-    """A run whose players play."""
-    players: Annotated[str | None, tyro.conf.arg(aliases=("--seats",))] = None
-    """Who sits where, one name per seat, as for `hopplus evaluate`."""
-    greedy: bool = False
-    """Learned players take their best action instead of drawing from their policy."""
-    run_seed: int = 0
-    """Which of the run's seeds, counted from 0."""
-    game: GameConfig = field(default_factory=GameConfig)
     out: Path | None = None
     """A .gif file for the whole episode or a .png file for its last board; else the terminal."""
     layout: Path | None = None
     """A text file with the board to start from, instead of a random one."""
     episode: int = 0
     """Number of the episode; the same as that of `hopplus evaluate` with the same seed."""
-    seed: int = 0
-    """Seed of everything random."""
 
     def run(self) -> int:
-        check_seed(self.seed)
         check(0 <= self.episode < 2**32, "--episode", self.episode, "from 0 to 4294967295")
         if self.out and self.out.suffix.lower() not in (".gif", ".png"):
             raise ConfigError(f"--out is {str(self.out)!r} but must end in .gif or .png")
-        _, game, company = company_of(
-            self.run_folder, self.players, self.game, self.run_seed, self.greedy
-        )
+        _, game, company = self.setup()
         seating = company.seating
         key_params, key_play = jax.random.split(jax.random.key(self.seed))
         key = jax.random.fold_in(key_play, self.episode)
