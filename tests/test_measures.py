@@ -1,5 +1,10 @@
 """The figures of a diagnosis, against scikit-learn's and against numbers worked by hand."""
 
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pytest
 from sklearn.calibration import calibration_curve
@@ -23,6 +28,7 @@ from hopplus.diagnosis.classes import (
     top_k,
 )
 from hopplus.diagnosis.goal import mean_area
+from hopplus.diagnosis.measures import Measures, write_measures
 from hopplus.diagnosis.opponent import opponent_figures
 from hopplus.diagnosis.probe import PENALTY, fit_probe, projection
 from hopplus.diagnosis.world import psnr
@@ -148,3 +154,21 @@ def test_class_figures_by_hand() -> None:
     np.testing.assert_allclose(figures.precision, [3 / 5, 2 / 3, 0])
     np.testing.assert_allclose(figures.recall, [3 / 4, 1 / 2, 0])
     np.testing.assert_allclose(figures.f1, [2 / 3, 4 / 7, 0])
+
+
+def test_without_matplotlib_the_figures_are_still_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def draw() -> Any:
+        import matplotlib.figure
+
+        return matplotlib.figure.Figure()
+
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    measured = Measures("world", {"a": 1.5}, {"table": [{"x": 1}]}, {"one": draw, "two": draw})
+    write_measures(tmp_path / "out", [measured, measured])
+    assert capsys.readouterr().err.count("matplotlib is not installed") == 1  # said once
+    written = json.loads((tmp_path / "out" / "measures.json").read_text())
+    assert written == {"kind": "world", "seeds": [{"a": 1.5}, {"a": 1.5}]}
+    assert (tmp_path / "out" / "table.csv").read_text() == "seed,x\n0,1\n1,1\n"
+    assert len(list((tmp_path / "out").iterdir())) == 2

@@ -201,16 +201,14 @@ class GoalDiagnosis:
             "accuracy": float((scores.argmax(axis=1) == truth).mean()) if len(truth) else None,
             "commonest": float(count.max() / len(truth)) if len(truth) else None,
         }
-        if (count >= LEAST).sum() < 2:
+        area = mean_area(scores, truth, time)[0] if (count >= LEAST).sum() > 1 else np.nan
+        if np.isnan(area):  # too few of a kind, or never two kinds at the same time
             return {**out, "auc": None, "auc_low": None, "auc_high": None}
         episodes, place = np.unique(self.held.episode[mask], return_inverse=True)
         dice = np.random.default_rng(0)
-        drawn = dice.multinomial(
-            len(episodes), np.full(len(episodes), 1 / len(episodes)), RESAMPLES
-        )
-        area = mean_area(scores, truth, time)[0]
-        areas = mean_area(scores, truth, time, drawn[:, place])
-        low, high = np.nanquantile(areas, [0.025, 0.975])
+        even = np.full(len(episodes), 1 / len(episodes))
+        drawn = dice.multinomial(len(episodes), even, RESAMPLES)[:, place]
+        low, high = np.nanquantile(mean_area(scores, truth, time, drawn), [0.025, 0.975])
         return {**out, "auc": float(area), "auc_low": float(low), "auc_high": float(high)}
 
     def _hits(self, samples: GoalSamples) -> dict[str, Any]:
