@@ -28,7 +28,8 @@ class Diagnose:
     data: Path | None = None
     """Recorded play; of the run's own data the held-out episodes are used, of other data all."""
     out: Path | None = None
-    """Folder for JSON, CSV and pictures; `diagnosis` in the run when not given."""
+    """Folder for JSON, CSV and pictures; when not given, `diagnosis` in the run, with the name of
+    the data behind it if that is not the run's own."""
     rows: int = MOST_ROWS
     """Moments of play to measure by, at most."""
     json: bool = False
@@ -47,7 +48,8 @@ class Diagnose:
             for seed in range(seeds):
                 measures.append(diagnosis.measure(load_part(run, seed)[1]))
                 progress.advance(1)
-        out = self.out or run.path / "diagnosis"
+        own = data.fingerprint == learned_from
+        out = self.out or run.path / ("diagnosis" if own else f"diagnosis-{data.path.name}")
         write_measures(out, measures)
         if self.json:
             print(json.dumps({"out": str(out), "seeds": [m.figures for m in measures]}, indent=2))

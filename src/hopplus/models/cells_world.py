@@ -30,7 +30,8 @@ class CellsWorld(eqx.Module):
         self.kernel = jax.random.normal(keys[0], (3, 3, size, hidden)) * scale
         self.bias = jnp.zeros(hidden)
         self.cell = Layers((hidden, hidden, board.shape[2]), keys[1])
-        self.seat = Layers((2 * hidden, hidden, 2 + board.actions), keys[2])
+        about = board.actions + board.seats
+        self.seat = Layers((2 * hidden + about, hidden, 2 + board.actions), keys[2])
         self.end = Layers((hidden + 2, hidden, 1), keys[3])
 
     def __call__(self, view: View, joint: jax.Array) -> Prediction:
@@ -63,14 +64,16 @@ class CellsWorld(eqx.Module):
         [N, A] and of the end []."""
         b = self.board
         seats = view.planes[..., : b.seats]
-        acts = seats[..., None] * jax.nn.one_hot(joint, b.actions)  # [H, W, N, A]
+        does = jax.nn.one_hot(joint, b.actions)  # [N, A]
+        acts = seats[..., None] * does  # [H, W, N, A]
         ones = jnp.ones((*b.shape[:2], 1))
         seen = jnp.concatenate([view.planes, acts.reshape(*b.shape[:2], -1), ones], axis=-1)
         features = jax.nn.relu(convolved(seen, self.kernel) + self.bias)
         flat = features.reshape(-1, features.shape[-1])
         own = seats.reshape(-1, b.seats).T @ flat  # [N, hidden]
         mean = flat.mean(axis=0)
-        about = jax.vmap(lambda at: self.seat(jnp.concatenate([at, mean])))(own)
+        means = jnp.broadcast_to(mean, own.shape)
+        about = self.seat(jnp.concatenate([own, means, does, jnp.eye(b.seats)], axis=1))
         left = (1 - view.time) * b.horizon
         times = jnp.stack([view.time, 1 / jnp.maximum(left, 0.5)])
         end = self.end(jnp.concatenate([mean, times]))[0]
