@@ -18,7 +18,7 @@ _SMALL_RUN = """
 --ppo.minibatches 2 --ppo.epochs 1 --steps 3840 --checkpoint-every 4 --seeds 2
 """
 SMALL_RUN = _SMALL_RUN.split()  # 30 updates; one setting for all, compiled once
-_SMALL_GAME = "--game.size 3 --game.seats 2 --game.hares 2 --game.horizon 12"
+_SMALL_GAME = "--game.size 3 --game.seats 3 --game.hares 3 --game.horizon 12"
 SMALL_GAME = _SMALL_GAME.split()
 MIXTURE = "noisy-stag:0.1|noisy-hare:0.1"
 

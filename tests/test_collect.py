@@ -17,7 +17,7 @@ from hopplus.learning import collect as collecting
 from hopplus.learning import dataset
 from hopplus.learning.dataset import Shard, is_held_out, open_data
 from hopplus.learning.record import view_at
-from hopplus.learning.samples import Sampler, source_of, steps_of
+from hopplus.learning.samples import Sampler, seat_steps, source_of
 from hopplus.players.scripted import scripted
 
 
@@ -46,7 +46,7 @@ def board_of(view: Any, seats: int) -> plain.Board:
 
 def test_every_row_is_what_the_plain_rules_say(data: dataset.Data, shard: Shard) -> None:
     """Views, legality, rewards, presence, ends, of all seats, step by step."""
-    rules, rows, seats = plain.Rules(3, 3, 2, 1, 2, horizon=12), shard.rows, 2
+    rules, rows, seats = plain.Rules(3, 3, 3, 1, 3, horizon=12), shard.rows, 3
     for episode in range(40):
         first, length = shard.start[episode], shard.length[episode]
         board = board_of(view_at(data.game, rows, first, 0), seats)
@@ -75,7 +75,7 @@ def test_who_sat_there_did_it(data: dataset.Data, shard: Shard) -> None:
     path = data.path.with_name("pure")
     record_small(path, "--players", "stag|hare")
     pure = open_data(path).shard(0)
-    steps = steps_of(pure, 1.0, measured=True)
+    steps = seat_steps(pure, 1.0, measured=True)
 
     def chance(step: Any) -> jax.Array:
         view = view_at(data.game, source.rows, step[0], step[1])
@@ -90,6 +90,7 @@ def test_who_sat_there_did_it(data: dataset.Data, shard: Shard) -> None:
     shares = np.bincount(pure.who.ravel(), minlength=2) / pure.who.size
     assert np.abs(shares - 0.5).max() < 0.1
     assert (pure.who[:, 0] != pure.who[:, 1]).mean() == pytest.approx(0.5, abs=0.15)
+    assert (pure.who[:, 1] != pure.who[:, 2]).mean() == pytest.approx(0.5, abs=0.15)
 
 
 def test_the_same_whatever_runs_side_by_side_and_in_several_files(
@@ -98,7 +99,7 @@ def test_the_same_whatever_runs_side_by_side_and_in_several_files(
     monkeypatch.setattr(dataset, "SHARD_ROWS", 500)
     other = open_data(record_small(tmp_path / "parts", "--games", "50"))
     assert other.shards > 2
-    assert all(file["rows"] < 500 + 50 * 13 for file in other.facts["files"])
+    assert all(500 <= file["rows"] < 500 + 13 for file in other.facts["files"][:-1])
     parts = list(other.iterate())
     for name in ("planes", "legal", "joint", "reward", "took", "present", "done", "aim"):
         joined = np.concatenate([getattr(part.rows, name) for part in parts])
@@ -106,12 +107,18 @@ def test_the_same_whatever_runs_side_by_side_and_in_several_files(
     np.testing.assert_array_equal(np.concatenate([p.who for p in parts]), shard.who)
     np.testing.assert_array_equal(np.concatenate([p.number for p in parts]), np.arange(300))
     assert other.facts["summary"] == data.facts["summary"]
+    again = open_data(record_small(tmp_path / "again"))
+    assert [file["rows"] for file in again.facts["files"]] == [
+        file["rows"] for file in other.facts["files"]
+    ]
+    assert again.fingerprint == other.fingerprint  # whatever the number side by side
     seeded = open_data(record_small(tmp_path / "seeded", "--seed", "1"))
-    assert seeded.fingerprint != data.fingerprint
+    assert seeded.fingerprint != again.fingerprint
+    assert seeded.origin != again.origin == data.origin
 
 
 def test_the_summary_counts_what_is_there(data: dataset.Data, shard: Shard) -> None:
-    steps = steps_of(shard, 1.0, measured=True)
+    steps = seat_steps(shard, 1.0, measured=True)
     who = shard.who[shard.episode[steps[:, 0]], steps[:, 1]]
     action = np.asarray(shard.rows.joint)[steps[:, 0], steps[:, 1]]
     for number, name in enumerate(data.players):
@@ -132,7 +139,7 @@ def test_seatings(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         [
             ([str(run), "--players", "run,stag|run"], [["a@0"], ["stag", "a@1"]]),
             (
-                ["--players", f"stag|{run}@1,{run}", *SMALL_GAME[:6]],
+                ["--players", f"stag|{run}@1,{run}", *SMALL_RUN[:6]],
                 [["stag", f"{run}@1"], [f"{run}@1"]],
             ),
         ]
@@ -167,7 +174,7 @@ def test_nothing_is_left_of_what_failed(
     assert "exists already" in capsys.readouterr().err
     for players, words in (
         ("stag|hart", "no player is called 'hart'"),
-        ("stag|hare,stag,hare", "names 3 players but the game has 2 seats"),
+        ("stag|hare,stag", "names 2 players but the game has 3 seats"),
     ):
         more = ["--players", players, "--out", str(tmp_path / "x")]
         assert main([*command, *more]) == 2
@@ -181,9 +188,18 @@ def test_damage_is_named(data: dataset.Data, tmp_path: Path) -> None:
     file.write_bytes(file.read_bytes()[:-1])
     with pytest.raises(ConfigError, match=r"00000\.safetensors is damaged"):
         open_data(tmp_path / "data").shard(0)
-    (tmp_path / "data" / "data.json").write_text("{}")
+    facts = json.loads((tmp_path / "data" / "data.json").read_text())
+    broken: Any
+    for broken in ({}, [], {**facts, "game": {"size": 0}}, {**facts, "files": []}):
+        (tmp_path / "data" / "data.json").write_text(json.dumps(broken))
+        with pytest.raises(ConfigError, match=r"not recorded play|game\.size"):
+            open_data(tmp_path / "data")
+    del facts["seats"]
+    (tmp_path / "data" / "data.json").write_text(json.dumps(facts))
     with pytest.raises(ConfigError, match="not recorded play"):
         open_data(tmp_path / "data")
+    with pytest.raises(ConfigError, match="there is no folder"):
+        open_data(tmp_path / "nowhere")
 
 
 def test_held_out_episodes_are_spread_evenly() -> None:
@@ -196,7 +212,7 @@ def test_samples_look_ahead_only_while_the_seat_is_there(data: dataset.Data, sha
     """`later` is 1 to `ahead` steps later, in the same episode, with the seat present; at its last
     step it is the step itself."""
     sampler, source = Sampler(data.game, ahead=3), source_of(shard, shard.size)
-    steps = steps_of(shard, 1.0, measured=True)[:2000]
+    steps = seat_steps(shard, 1.0, measured=True)[:2000]
     keys = jax.random.split(jax.random.key(0), len(steps))
     samples = jax.jit(jax.vmap(sampler, in_axes=(None, 0, 0, None)))(source, steps, keys, ())
     ahead = np.rint((np.asarray(samples.later.time) - np.asarray(samples.view.time)) * 12)
@@ -222,6 +238,16 @@ def test_samples_look_ahead_only_while_the_seat_is_there(data: dataset.Data, sha
     np.testing.assert_array_equal(
         np.asarray(samples.joint[:, 0]), np.asarray(shard.rows.joint)[row, seat]
     )
-    np.testing.assert_array_equal(
-        np.asarray(samples.joint[:, 1]), np.asarray(shard.rows.joint)[row, 1 - seat]
-    )
+    for place in (1, 2):  # the others in cyclic order
+        other = (seat + place) % 3
+        for name in ("joint", "present", "reward"):
+            expected = np.asarray(getattr(shard.rows, name))[row, other]
+            np.testing.assert_array_equal(np.asarray(getattr(samples, name))[:, place], expected)
+        after = np.asarray(shard.rows.present)[row + 1, other]
+        np.testing.assert_array_equal(np.asarray(samples.present_after)[:, place], after)
+    # The second plane of a view is that of the next seat, before and after.
+    for view, when in ((samples.view, row), (samples.after, row + 1)):
+        there = np.asarray(view.planes)[..., 1].any(axis=(1, 2))
+        np.testing.assert_array_equal(there, np.asarray(shard.rows.present)[when, (seat + 1) % 3])
+        last = np.asarray(shard.rows.last_actions)[when, (seat + 1) % 3]
+        np.testing.assert_array_equal(np.asarray(view.last_actions)[:, 1], last)

@@ -28,7 +28,8 @@ from hopplus.diagnosis.classes import (
     top_k,
 )
 from hopplus.diagnosis.goal import mean_area
-from hopplus.diagnosis.measures import Measures, write_measures
+from hopplus.diagnosis.measures import Measures, finite, write_measures
+from hopplus.diagnosis.observers import Observer
 from hopplus.diagnosis.opponent import opponent_figures
 from hopplus.diagnosis.probe import PENALTY, fit_probe, projection
 from hopplus.diagnosis.world import psnr
@@ -100,8 +101,8 @@ def test_area_under_the_curve_agrees_with_scikit_learn(seed: int) -> None:
     present = np.unique(truth)
     odds = log_probs - np.log1p(-np.exp(log_probs))
     right = np.mean([roc_auc_score(truth == number, odds[:, number]) for number in present])
-    all_alike = np.zeros(len(truth))
-    assert mean_area(log_probs, truth, all_alike) == pytest.approx([right])
+    all_alike, once = np.zeros(len(truth)), np.ones((1, len(truth)))
+    assert mean_area(log_probs, truth, all_alike, once) == pytest.approx([right])
 
 
 def test_areas_compare_only_within_a_stratum() -> None:
@@ -111,11 +112,13 @@ def test_areas_compare_only_within_a_stratum() -> None:
     truth = (dice.uniform(size=2000) < time / 4).astype(int)
     scores = np.stack([-time, time], axis=1) + dice.normal(size=(2000, 2)) * 1e-3
     log_probs = scores - np.logaddexp.reduce(scores, axis=1)[:, None]
-    assert mean_area(log_probs, truth, np.zeros(2000))[0] > 0.7
-    assert mean_area(log_probs, truth, time)[0] == pytest.approx(0.5, abs=0.05)
+    once = np.ones((1, 2000))
+    assert mean_area(log_probs, truth, np.zeros(2000), once)[0] > 0.7
+    assert mean_area(log_probs, truth, time, once)[0] == pytest.approx(0.5, abs=0.05)
     # Pairs within strata, by hand: 1 of 2 in the first, 1 of 1 in the second.
     score = np.log([[0.5, 0.5], [0.4, 0.6], [0.3, 0.7], [0.9, 0.1], [0.8, 0.2]])
-    won = mean_area(score, np.array([1, 0, 1, 0, 1]), np.array([0, 0, 0, 1, 1]))
+    strata = np.array([0, 0, 0, 1, 1])
+    won = mean_area(score, np.array([1, 0, 1, 0, 1]), strata, np.ones((1, 5)))
     assert won == pytest.approx([2 / 3])
 
 
@@ -156,6 +159,34 @@ def test_class_figures_by_hand() -> None:
     np.testing.assert_allclose(figures.f1, [2 / 3, 4 / 7, 0])
 
 
+def test_what_is_no_number_is_null() -> None:
+    tree = {"a": [1.0, float("nan"), {"b": float("inf")}], "c": "text", "d": None, "e": 3}
+    assert finite(tree) == {"a": [1.0, None, {"b": None}], "c": "text", "d": None, "e": 3}
+
+
+def test_the_share_of_the_best_is_of_what_is_expected_of_one_not_told() -> None:
+    """Three steps of even chances, foreseen by luck: luck does not count."""
+    truth = np.array([[0.5, 0.5], [0.5, 0.5], [0.0, 1.0]])
+    told, watching = truth, np.array([[0.6, 0.4], [0.6, 0.4], [0.3, 0.7]])
+    guessing = np.array([[0.6, 0.4]] * 3)
+    observers = {
+        "told": Observer(told, truth),
+        "watching": Observer(watching, truth),
+        "guessing": Observer(guessing, truth),
+    }
+    log_probs = np.log(np.array([[0.9, 0.1], [0.1, 0.9], [0.9, 0.1]]))
+    figures = opponent_figures(log_probs, np.array([0, 1, 1]), ["a", "b"], observers)
+    assert figures["top1"] == pytest.approx(2 / 3)
+    assert figures["expected_top1"] == pytest.approx(1 / 3)
+    assert figures["share_of_best"] == pytest.approx((1 / 3) / (2 / 3))
+    recalls = [row["best_recall"] for row in figures["classes"]]
+    assert recalls == pytest.approx([1.0, 0.5])
+    assert figures["never_foreseen"] == []
+    only_a = np.log(np.array([[0.9, 0.1]] * 3))
+    missed = opponent_figures(only_a, np.array([0, 1, 1]), ["a", "b"], observers)
+    assert missed["never_foreseen"] == ["b"]
+
+
 def test_without_matplotlib_the_figures_are_still_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -166,9 +197,9 @@ def test_without_matplotlib_the_figures_are_still_written(
 
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     measured = Measures("world", {"a": 1.5}, {"table": [{"x": 1}]}, {"one": draw, "two": draw})
-    write_measures(tmp_path / "out", [measured, measured])
+    write_measures(tmp_path / "out", {7: measured, 8: measured})
     assert capsys.readouterr().err.count("matplotlib is not installed") == 1  # said once
     written = json.loads((tmp_path / "out" / "measures.json").read_text())
-    assert written == {"kind": "world", "seeds": [{"a": 1.5}, {"a": 1.5}]}
-    assert (tmp_path / "out" / "table.csv").read_text() == "seed,x\n0,1\n1,1\n"
+    assert written == {"kind": "world", "seeds": {"7": {"a": 1.5}, "8": {"a": 1.5}}}
+    assert (tmp_path / "out" / "table.csv").read_text() == "seed,x\n7,1\n8,1\n"
     assert len(list((tmp_path / "out").iterdir())) == 2

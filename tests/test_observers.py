@@ -55,7 +55,7 @@ def test_watching_is_the_rule_of_bayes(held: HeldOut, observers: dict[str, Obser
     number = {tuple(step): place for place, step in enumerate(held.steps.tolist())}
     for episode in range(12):
         first = held.shard.start[episode]
-        for seat in range(2):
+        for seat in range(3):
             belief = np.array([0.5, 0.5])
             for row in range(first, first + held.shard.length[episode] - 1):
                 if not held.shard.rows.present[row, seat]:
@@ -92,7 +92,7 @@ def test_who_knows_more_foresees_more(held: HeldOut, observers: dict[str, Observ
 
 def test_figures_by_hand() -> None:
     truth = np.array([[0.5, 0.5, 0.0, 0.0], [0.1, 0.2, 0.3, 0.4]])
-    observer = Observer("x", np.array([[0.6, 0.4, 0.0, 0.0], [0.4, 0.3, 0.2, 0.1]]), truth)
+    observer = Observer(np.array([[0.6, 0.4, 0.0, 0.0], [0.4, 0.3, 0.2, 0.1]]), truth)
     figures = observer.figures()
     assert figures["top1"] == pytest.approx((0.5 + 0.1) / 2)
     assert figures["top3"] == pytest.approx((1.0 + 0.6) / 2)
@@ -104,7 +104,7 @@ def test_figures_by_hand() -> None:
 
 def test_players_that_draw_what_they_are_after(folder: Path) -> None:
     """A switch is a stag or a hare hunter of even chances; told, one knows which it drew."""
-    held = recorded(folder / "switch", "switch,noisy-switch:0.2")
+    held = recorded(folder / "switch", "switch,noisy-switch:0.2,switch")
     observers = observe(held)
     of = distributions(held, ["stag", "hare", "noisy-stag:0.2", "noisy-hare:0.2"])
     for place in range(0, len(held.steps), 97):
@@ -112,9 +112,8 @@ def test_players_that_draw_what_they_are_after(folder: Path) -> None:
         chances = np.asarray(of(row, seat))
         expected = chances[2 * held.who[place] + held.aim[place]]
         np.testing.assert_allclose(observers["told"].probabilities[place], expected, atol=1e-6)
-        own = chances[:2] if seat == 0 else chances[2:]
-        if held.time[place] == 0:
-            expected = own.mean(axis=0)
+        if held.time[place] == 0:  # not told the seat either: two of three are switches
+            expected = np.array([2, 2, 1, 1]) / 6 @ chances
             np.testing.assert_allclose(
                 observers["watching"].probabilities[place], expected, atol=1e-6
             )

@@ -31,13 +31,13 @@ from hopplus.learning.parts import (
     make_fitter,
     make_setting,
 )
-from hopplus.learning.samples import source_of, steps_of
+from hopplus.learning.samples import seat_steps, source_of
 from hopplus.models.goal import GoalCode, GoalPart
 from hopplus.models.nets import centred, convolved
 from hopplus.models.part import fit_loss
 from hopplus.types import Sample
 
-GAME = StagHuntConfig(size=3, seats=2, hares=2, horizon=12)
+GAME = StagHuntConfig(size=3, seats=3, hares=3, horizon=12)
 SMALL = NetConfig(hidden=16)
 
 
@@ -48,7 +48,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Data:
 
 def samples_of(setting: Setting, data: Data, count: int = 256) -> Sample:
     shard = data.shard(0)
-    steps = steps_of(shard, 1.0, measured=True)[:count]
+    steps = seat_steps(shard, 1.0, measured=True)[:count]
     keys = jax.random.split(jax.random.key(1), count)
     make = jax.jit(jax.vmap(setting.sampler, in_axes=(None, 0, 0, None)))
     samples: Sample = make(source_of(shard, shard.size), steps, keys, setting.prior_params)
@@ -81,17 +81,17 @@ def test_every_part_learns(name: str, data: Data) -> None:
     setting = make_setting(config, GAME, class_weights=class_weights_of(config, data))
     fitter = make_fitter(setting, 1000)
     shard = data.shard(0)
-    steps = steps_of(shard, 0.1, measured=False)[:256].reshape(1, 256, 2)
+    steps = seat_steps(shard, 0.1, measured=False)[:256].reshape(1, 256, 2)
     source = source_of(shard, shard.size)
     before = jax.jit(fitter.init)(jax.random.key(0))
     batches = jnp.asarray(np.repeat(steps, 20, axis=0))
     improve = jax.jit(fitter.improve)
     fit, losses = before, []
-    for _ in range(3):
+    for _ in range(4):
         fit, sums = improve(fit, source, batches, 20, ())
         assert float(sums.pop("weight")) > 0
         losses.append(sum(float(value) for value in sums.values()))
-    assert losses[2] < 0.8 * losses[0]
+    assert losses[3] < 0.8 * losses[0]
     for old, new in zip(jax.tree.leaves(before.params), jax.tree.leaves(fit.params), strict=True):
         assert (np.asarray(old) != np.asarray(new)).any()
 
@@ -146,10 +146,29 @@ def test_class_weights_by_hand(data: Data) -> None:
     """Every action that occurs weighs the same altogether, and 1 on average."""
     weights = np.array(class_weights_of(PARTS["opponent-conv"], data))
     shard = data.shard(0)
-    row, seat = steps_of(shard, 0.1, measured=False).T
+    row, seat = seat_steps(shard, 0.1, measured=False).T
     counts = np.bincount(np.asarray(shard.rows.joint)[row, seat], minlength=7)
     np.testing.assert_allclose((weights * counts)[counts > 0], counts.sum() / (counts > 0).sum())
     assert class_weights_of(PARTS["opponent"], data) == ()
+    setting = make_setting(PARTS["opponent-conv"], GAME, class_weights=tuple(weights.tolist()))
+    samples = samples_of(setting, data)
+    found = jax.vmap(setting.part.weight)(samples)
+    np.testing.assert_allclose(found, weights[np.asarray(samples.joint[:, 0])], rtol=1e-6)
+
+
+def test_a_seed_that_has_stopped_keeps_its_best() -> None:
+    """Losses 3, 2, then worse for `patience` epochs: what comes after counts no more."""
+    setting = make_setting(replace(PARTS["opponent"], fit=FitConfig(patience=2)), GAME)
+    fitter = make_fitter(setting, 1)
+    fit = fitter.init(jax.random.key(0))
+    best = None
+    for number, loss in enumerate([3.0, 2.0, 5.0, 4.0, 1.0]):
+        moved = jax.tree.map(lambda leaf: leaf + 1, fit.params)
+        fit = fitter.finish_epoch(replace(fit, params=moved), jnp.float32(loss))
+        best = fit.params if number == 1 else best
+    assert (int(fit.epoch), int(fit.best_epoch), float(fit.best_loss)) == (5, 2, 2.0)
+    for kept, expected in zip(jax.tree.leaves(fit.best), jax.tree.leaves(best), strict=True):
+        np.testing.assert_array_equal(kept, expected)
 
 
 def test_an_opponent_is_only_given_legal_actions(data: Data) -> None:
@@ -255,7 +274,7 @@ def test_convolutions_are_those_of_jax() -> None:
             lambda: make_setting(
                 PretrainWorld("", world=WorldConfig(channel_weights=(1.0, 2.0))), GAME
             ),
-            "2 numbers but views have 5 planes",
+            "2 numbers but views have 6 planes",
         ),
     ],
 )

@@ -9,6 +9,8 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,8 +18,11 @@ from safetensors.numpy import load, save
 
 from conftest import record_small
 from hopplus.cli import main
+from hopplus.config import FitConfig, PretrainOpponent
 from hopplus.learning import dataset
 from hopplus.learning.dataset import open_data
+from hopplus.learning.pretrain import _batches
+from hopplus.learning.samples import seat_steps
 from hopplus.runs import checkpoint
 from hopplus.runs.folder import open_run
 
@@ -73,7 +78,8 @@ def test_the_folder_holds_everything(whole: Path) -> None:
         assert (folder / "classes.csv").read_text().startswith("seed,action,count,share,precision")
         assert (folder / "opponent.png").stat().st_size > 10_000
     measured = json.loads((whole / "diagnosis" / "measures.json").read_text())
-    for seed, figures in enumerate(measured["seeds"]):
+    assert list(measured["seeds"]) == ["0", "1"]
+    for seed, figures in enumerate(measured["seeds"].values()):
         # The best parameters, on the held-out episodes: the loss that was logged.
         assert figures["cross_entropy"] == pytest.approx(result["held_out_loss"][seed], rel=1e-4)
         assert figures["samples"] == result["samples_held_out"]
@@ -179,6 +185,10 @@ def test_early_stopping(data: Path, tmp_path: Path) -> None:
     result = json.loads((tmp_path / "early" / "result.json").read_text())
     assert result["epochs"] < 30
     assert result["epochs"] == max(result["best_epoch"]) + 2
+    # What is measured in the end is the best epoch's model, which is not the last one's.
+    measured = json.loads((tmp_path / "early" / "diagnosis" / "measures.json").read_text())
+    found = [figures["cross_entropy"] for figures in measured["seeds"].values()]
+    assert found == pytest.approx(result["held_out_loss"], rel=1e-4)
 
 
 def test_in_several_files(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -204,7 +214,7 @@ def test_goals_given_to_opponents(
     goal = ["pretrain", "goal", *where, "--name", "goal", "--goal.net.hidden", "32", *fit]
     assert main(goal) == 0
     measured = json.loads((tmp_path / "goal" / "diagnosis" / "measures.json").read_text())
-    figures = measured["seeds"][0]
+    figures = measured["seeds"]["0"]
     assert figures["kind"]["classes"] == ["noisy-stag:0.1", "noisy-hare:0.1"]
     assert figures["hit_ratio"]["later"] > 2 * figures["hit_ratio"]["chance"]
     assert {"kind_by_time.csv", "goal.png", "projection.csv"} <= {
@@ -240,10 +250,39 @@ def test_other_data_is_measured_by_whole(
     out = tmp_path / "out"
     command = ["diagnose", "models", str(whole), "--data", str(other), "--out", str(out), "--json"]
     assert main(command) == 0
-    figures = json.loads(capsys.readouterr().out)["seeds"][0]
+    figures = json.loads(capsys.readouterr().out)["seeds"]["0"]
     acted = open_data(other).facts["summary"].values()
     assert figures["samples"] == sum(player["acted"] for player in acted)
     assert {"measures.json", "classes.csv", "confusion.csv", "opponent.png"} <= set(os.listdir(out))
+
+
+def test_more_of_the_same_play_is_measured_by_what_is_held_out(
+    whole: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Episodes of the same seed are the same: those that were learned from must not judge."""
+    more = record_small(tmp_path / "more", "--episodes", "500")
+    capsys.readouterr()
+    assert main(["diagnose", "models", str(whole), "--data", str(more), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    held = seat_steps(open_data(more).shard(0), 0.1, measured=True)
+    assert told["seeds"]["0"]["samples"] == len(held)
+    assert Path(told["out"]).name == "diagnosis-more"
+    shutil.rmtree(told["out"])
+
+
+def test_batches_hold_every_sample_once_and_differ() -> None:
+    """From epoch to epoch and from seed to seed; a file too small for a batch fills one."""
+    config = PretrainOpponent("", seeds=2, fit=FitConfig(batch=32))
+    steps = np.stack([np.arange(100), np.arange(100)], axis=1).astype(np.int32)
+    counts: Any = SimpleNamespace(batches=[3, 1], most_batches=3, batch=32)
+    one, two = (np.asarray(_batches(config, epoch, 0, steps, counts)) for epoch in (1, 2))
+    assert one.shape == (2, 3, 32, 2)
+    for batches in (one[0], one[1], two[0]):
+        assert len(np.unique(batches[..., 0])) == 96
+    assert (one[0] != one[1]).any()
+    assert (one[0] != two[0]).any()
+    few = np.asarray(_batches(config, 1, 1, steps[:20], counts))
+    assert set(few[0, 0, :, 0].tolist()) == set(range(20))
 
 
 def test_clear_errors(
@@ -252,15 +291,19 @@ def test_clear_errors(
     moved = tmp_path / "data"
     shutil.copytree(data, moved)
     assert main(opponent(tmp_path, "moved", moved, "--fit.epochs", "1")) == 0
-    shutil.rmtree(moved)
+    shutil.move(moved, tmp_path / "elsewhere")
+    command = ["resume", str(tmp_path / "moved"), "--data", str(tmp_path / "elsewhere")]
+    assert main(command) == 0  # it has its data again
     record_small(moved, "--seed", "5")
     shutil.copytree(tmp_path / "moved", tmp_path / "changed")
     (tmp_path / "changed" / "result.json").unlink()
     few = record_small(tmp_path / "few", "--episodes", "5")
+    wide = record_small(tmp_path / "wide", "--episodes", "5", "--game.horizon", "11")
     for arguments, words in (
         (["resume", str(tmp_path / "changed")], "is not the data that"),
-        (["evaluate", str(whole)], "is a run of kind opponent"),
-        (opponent(tmp_path, "x", tmp_path / "nowhere"), "is not recorded play"),
+        (["evaluate", str(whole)], f"hopplus diagnose models {whole}"),
+        (opponent(tmp_path, "x", tmp_path / "nowhere"), "there is no folder"),
+        (["diagnose", "models", str(whole), "--data", str(wide)], "of another game"),
         (opponent(tmp_path, "x", few), "has no episode to measure"),
         (opponent(tmp_path, "x", data, "--opponent.goal", "wish"), "opponent.goal"),
         (["diagnose", "models", str(tmp_path / "nowhere")], "is not a run of hopplus"),

@@ -1,5 +1,6 @@
 """World models: what they can say, what they learn, and how they are judged."""
 
+from dataclasses import replace
 from typing import Any
 
 import equinox as eqx
@@ -19,11 +20,11 @@ from hopplus.games.grid import STAY, moved
 from hopplus.games.stag_hunt import StagHuntState
 from hopplus.learning.dataset import open_data
 from hopplus.learning.parts import Setting, make_setting
-from hopplus.models.structured_world import shifted
-from hopplus.models.world import Board, Prediction, imagined
+from hopplus.models.world import Prediction, stepped
 from hopplus.types import View
 
-GAME = StagHuntConfig(size=3, seats=2, hares=2, horizon=12)
+GAME = StagHuntConfig(size=3, seats=3, hares=3, horizon=12)
+PLANES = 6  # three seats, obstacles, stags, hares
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +47,7 @@ class TrueWorld(eqx.Module):
         seats = self.game.seats
         prey = [
             jnp.nonzero(flat[:, plane], size=size, fill_value=0)[0]
-            for plane, size in ((seats + 1, 1), (seats + 2, 2))
+            for plane, size in ((seats + 1, 1), (seats + 2, 3))
         ]
         counts = [flat[:, plane].sum() for plane in (seats + 1, seats + 2)]
         state = StagHuntState(
@@ -54,7 +55,7 @@ class TrueWorld(eqx.Module):
             seats=flat[:, :seats].argmax(axis=0).astype(jnp.int32),
             present=flat[:, :seats].any(axis=0),
             prey=jnp.concatenate(prey).astype(jnp.int32),
-            alive=jnp.concatenate([jnp.arange(1) < counts[0], jnp.arange(2) < counts[1]]),
+            alive=jnp.concatenate([jnp.arange(1) < counts[0], jnp.arange(3) < counts[1]]),
             steps=jnp.rint(view.time * self.game.horizon).astype(jnp.int32),
             last_actions=view.last_actions,
             first_catch=jnp.int32(-1),
@@ -69,8 +70,8 @@ class TrueWorld(eqx.Module):
             done=outcome.done.astype(jnp.float32),
         )
 
-    def settled(self, before: View, prediction: Prediction) -> jax.Array:
-        return prediction.planes
+    def settled(self, prediction: Prediction) -> tuple[jax.Array, jax.Array]:
+        return prediction.planes, prediction.gone > 0.5
 
 
 def test_the_true_rules_are_judged_perfect(held: HeldOut) -> None:
@@ -91,10 +92,8 @@ def test_the_true_rules_are_judged_perfect(held: HeldOut) -> None:
     for row in figures["channels"]:
         assert row["mean_where_1"] in (1.0, None)  # there are no obstacles
         assert row["mean_where_0"] == 0
-    assert {(row["predicted"], row["happened"]) for row in figures["calibration"]} == {
-        (0.0, 0.0),
-        (1.0, 1.0),
-    }
+    said = {(row["predicted"], row["happened"]) for row in figures["calibration"]}
+    assert said == {(0.0, 0.0), (1.0, 1.0)}
 
 
 class StandStill(TrueWorld):
@@ -103,7 +102,7 @@ class StandStill(TrueWorld):
     def __call__(self, view: View, joint: jax.Array) -> Prediction:
         there = view.planes[..., : self.game.seats].any(axis=(0, 1))
         legal = jnp.broadcast_to(view.legal, (self.game.seats, 7)).astype(jnp.float32)
-        return Prediction(view.planes, jnp.zeros(2), 1.0 - there, legal, jnp.float32(0))
+        return Prediction(view.planes, jnp.zeros(3), 1.0 - there, legal, jnp.float32(0))
 
 
 def test_a_wrong_world_is_judged_by_what_it_gets_wrong(held: HeldOut) -> None:
@@ -130,7 +129,7 @@ def test_a_wrong_world_is_judged_by_what_it_gets_wrong(held: HeldOut) -> None:
 
 
 def board(*cells: tuple[int, int, int]) -> jax.Array:
-    planes = np.zeros((3, 3, 5), np.float32)
+    planes = np.zeros((3, 3, 5), np.float32)  # two seats
     for row, column, plane in cells:
         planes[row, column, plane] = 1
     return jnp.asarray(planes)
@@ -145,31 +144,29 @@ def board(*cells: tuple[int, int, int]) -> jax.Array:
         (board((2, 2, 1), (1, 1, 3)), (0, 0), "one_cell"),  # vanishes
         (board((0, 0, 0), (2, 2, 1), (1, 1, 3)), (1, 0), "one_cell"),  # gone and there
         (board((1, 1, 0), (2, 2, 1), (1, 1, 3)), (0, 0), "one_step"),  # jumps
-        (board((0, 1, 0), (2, 2, 1), (1, 0, 3)), (0, 0), "things_stay"),  # a stag walks
+        (board((1, 0, 0), (2, 2, 1), (1, 1, 3)), (0, 0), "off_walls"),
+        (board((0, 1, 0), (2, 2, 1), (1, 2, 3)), (0, 0), "things_stay"),  # a stag walks
         (board((0, 1, 0), (2, 2, 1), (1, 1, 3), (0, 0, 2)), (0, 0), "things_stay"),  # a wall grows
     ],
 )
 def test_what_is_physically_possible(
     after: jax.Array, gone: tuple[int, int], broken: str | None
 ) -> None:
-    before = board((0, 0, 0), (2, 2, 1), (1, 1, 3))
-    laws = ("one_cell", "one_step", "things_stay", "nobody_returns")
-    held = dict(zip(laws, consistent(before, after, jnp.array(gone) > 0, 2), strict=True))
-    assert {name: bool(ok) for name, ok in held.items()} == {n: n != broken for n in laws}
+    before = board((0, 0, 0), (2, 2, 1), (1, 1, 3), (1, 0, 2))
+    laws = consistent(before, after, jnp.array(gone) > 0)
+    assert {name: bool(held) for name, held in laws.items()} == {n: n != broken for n in laws}
 
 
 def test_nobody_returns() -> None:
     before, after = board((0, 0, 0)), board((0, 0, 0), (2, 2, 1))
-    assert not consistent(before, after, jnp.array([False, False]), 2)[3]
+    assert not consistent(before, after, jnp.array([False, False]))["nobody_returns"]
 
 
 def test_moves_are_those_of_the_rules() -> None:
-    shape = Board((2, 3, 5), 2, 7, 12)
-    walls = jnp.zeros(6, bool)
     for cell in range(6):
-        planes = jnp.zeros((2, 6)).at[0, cell].set(1.0)
-        for move, plane in enumerate(shifted(planes, shape)[0]):
-            target = int(moved(jnp.int32(cell), jnp.int32(move), walls, 3))
+        planes = jnp.zeros((2, 3, 1)).reshape(-1).at[cell].set(1.0).reshape(2, 3, 1)
+        for move, plane in enumerate(stepped(planes).reshape(5, 6)):
+            target = int(moved(jnp.int32(cell), jnp.int32(move), jnp.zeros(6, bool), 3))
             off_board = target == cell and move != STAY
             assert plane.sum() == (0 if off_board else 1)
             assert off_board or plane[target] == 1
@@ -184,12 +181,18 @@ def random_views(count: int) -> tuple[Any, jax.Array]:
         lambda s: (s.present, s.alive),
         state,
         (
-            jax.random.bernoulli(keys[0], 0.8, (count, 2)).at[:, 1].set(True),
-            jax.random.bernoulli(keys[1], 0.7, (count, 3)),
+            jax.random.bernoulli(keys[0], 0.8, (count, 3)).at[:, 1].set(True),
+            jax.random.bernoulli(keys[1], 0.7, (count, 4)),
         ),
     )
     view = jax.jit(jax.vmap(lambda s: game.view(s, 1)))(state)
-    return view, jax.random.randint(keys[2], (count, 2), 0, 7)
+    walls = jax.random.bernoulli(keys[3], 0.3, (count, 3, 3)).astype(jnp.float32)
+    view = eqx.tree_at(
+        lambda v: v.planes,
+        view,
+        view.planes.at[..., 3].set(walls * (1 - view.planes[..., :3].max(axis=-1))),
+    )
+    return view, jax.random.randint(keys[2], (count, 3), 0, 7)
 
 
 @pytest.mark.parametrize("seed", [0, 1])
@@ -199,10 +202,10 @@ def test_the_structured_world_cannot_say_what_is_impossible(seed: int) -> None:
 
     def lawful(world: Any) -> np.ndarray:
         def one(view: View, joint: jax.Array) -> jax.Array:
-            after, prediction = imagined(world, view, joint, 12)
-            total = prediction.planes[..., :2].sum(axis=(0, 1)) + prediction.gone
-            laws = consistent(view.planes, after.planes, prediction.gone > 0.5, 2)
-            return jnp.array([*laws[1:], jnp.allclose(total, 1, atol=1e-5)])
+            prediction = world(view, joint)
+            total = prediction.planes[..., :3].sum(axis=(0, 1)) + prediction.gone
+            laws = consistent(view.planes, *world.settled(prediction))
+            return jnp.array([*laws.values(), jnp.allclose(total, 1, atol=1e-5)])
 
         return np.asarray(jax.jit(jax.vmap(one))(views, joints))
 
@@ -214,13 +217,13 @@ def test_the_structured_world_cannot_say_what_is_impossible(seed: int) -> None:
 
 def test_settling_takes_the_likeliest() -> None:
     world: Any = setting_of().part.init(jax.random.key(0))
-    view: Any = None  # does not matter here
-    planes = jnp.zeros((3, 3, 5)).at[0, 0, 0].set(0.4).at[0, 1, 0].set(0.35)
+    planes = jnp.zeros((3, 3, PLANES)).at[0, 0, 0].set(0.4).at[0, 1, 0].set(0.35)
     for gone, there in ((0.25, 1), (0.45, 0)):  # 0.45 beats every single cell
         prediction = Prediction(
-            planes, jnp.zeros(2), jnp.array([gone, 1.0]), jnp.zeros((2, 7)), jnp.float32(0)
+            planes, jnp.zeros(3), jnp.array([gone, 1.0, 1.0]), jnp.zeros((3, 7)), jnp.float32(0)
         )
-        settled = world.settled(view, prediction)
+        settled, who = world.settled(prediction)
+        assert who.tolist() == [not there, True, True]
         assert settled[..., 0].sum() == there
         assert settled[0, 0, 0] == there
         assert settled[..., 1].sum() == 0
@@ -229,17 +232,17 @@ def test_settling_takes_the_likeliest() -> None:
 @pytest.mark.parametrize("head", ["structured", "cells"])
 def test_channel_weights_weigh_their_planes(head: str, held: HeldOut) -> None:
     """The loss of the planes is that of each plane alone, added up; nothing else changes."""
-    setting = setting_of(head)
+    setting, source = setting_of(head), held.source
     params = setting.part.init(jax.random.key(0))
     step, key = jnp.asarray(held.steps[3]), jax.random.key(0)
 
     @jax.jit
     def losses(weights: jax.Array) -> Any:
-        return params.losses(setting.sampler(held.source, step, key, ()), weights)
+        return params.losses(setting.sampler(source, step, key, ()), weights)
 
     planes = ("players", "things") if head == "structured" else ("planes",)
-    whole, none = losses(jnp.ones(5)), losses(jnp.zeros(5))
-    alone = [losses(weights) for weights in jnp.eye(5)]
+    whole, none = losses(jnp.ones(PLANES)), losses(jnp.zeros(PLANES))
+    alone = [losses(weights) for weights in jnp.eye(PLANES)]
     for name in whole:
         if name in planes:
             assert float(none[name]) == 0
@@ -248,3 +251,30 @@ def test_channel_weights_weigh_their_planes(head: str, held: HeldOut) -> None:
             assert total > 0
         else:
             assert float(none[name]) == float(whole[name])
+
+
+@pytest.mark.parametrize("head", ["structured", "cells"])
+def test_every_seat_counts(head: str, held: HeldOut) -> None:
+    """What another seat gets, may do next, and whether it leaves, is part of the loss."""
+    setting, source = setting_of(head), held.source
+    params = setting.part.init(jax.random.key(0))
+    present = np.asarray(held.shard.rows.present)[held.row].all(axis=1)
+    step = jnp.asarray(held.steps[present][0])
+
+    @jax.jit
+    def losses(seat: jax.Array) -> Any:
+        sample = setting.sampler(source, step, jax.random.key(0), ())
+        here = jnp.arange(3) == seat
+        changed = replace(
+            sample,
+            reward=sample.reward + 3.0 * here,
+            legal_after=sample.legal_after ^ here[:, None],
+            present_after=sample.present_after ^ here,
+        )
+        return params.losses(changed, jnp.ones(PLANES))
+
+    plain = losses(jnp.int32(-1))
+    for seat in range(3):
+        other = losses(jnp.int32(seat))
+        names = ("reward", "legal", "gone") if head == "cells" else ("reward", "legal")
+        assert all(float(other[name]) != float(plain[name]) for name in names)

@@ -1,6 +1,7 @@
 """`hopplus collect`: record play for the models to learn from."""
 
 import json
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,8 +20,8 @@ from hopplus.runs.watchdog import say
 class Collect(Playing):
     """Play whole episodes and write down what everyone saw, did and got."""
 
-    out: Path = Path("data")
-    """The folder to write."""
+    out: Path | None = None
+    """The folder to write; data/ and the time when not given."""
     episodes: int = 5000
     """Episodes to play."""
     games: int = 1024
@@ -32,10 +33,11 @@ class Collect(Playing):
         check_positive(episodes=self.episodes, games=self.games)
         check_games(self.games)
         config, _, company = self.setup()
+        out = self.out or Path("data") / time.strftime("%Y%m%d-%H%M%S")
         with Progress("recording", self.episodes, "episodes") as progress:
             try:
                 about = collect(
-                    self.out,
+                    out,
                     config,
                     company,
                     self.episodes,
@@ -47,9 +49,9 @@ class Collect(Playing):
                 say("stopped; nothing was kept")
                 return 130
         if self.json:
-            print(json.dumps({"data": str(self.out), **about}, indent=2))
+            print(json.dumps({"data": str(out), **about}, indent=2))
         else:
-            print_summary(self.out, about)
+            print_summary(out, about)
         return 0
 
 

@@ -8,21 +8,22 @@ from rich.table import Table
 from hopplus.diagnosis.measures import Measures
 
 
-def print_measures(by_seed: list[Measures]) -> None:
+def print_measures(by_seed: dict[int, Measures]) -> None:
     """The headline figures of every seed, and the actions of an opponent model's first."""
-    kind = by_seed[0].kind
-    lines = [_LINES[kind](measures.figures) for measures in by_seed]
-    title = f"{kind} model, {by_seed[0].figures['samples']:,} held-out steps"
+    first = next(iter(by_seed.values()))
+    kind = first.kind
+    lines = [_LINES[kind](measures.figures) for measures in by_seed.values()]
+    title = f"{kind} model, {first.figures['samples']:,} held-out steps"
     table = Table(title=title, title_justify="left")
     table.add_column("measure")
-    for seed in range(len(by_seed)):
-        table.add_column(f"seed {seed}" if len(by_seed) > 1 else "value", justify="right")
+    for seed in by_seed:
+        table.add_column(f"seed {seed}", justify="right")
     for name in lines[0]:
         table.add_row(name, *(line[name] for line in lines))
     console = Console()
     console.print(table)
     if kind == "opponent":
-        console.print(_classes(by_seed[0].figures))
+        console.print(_classes(first.figures))
 
 
 def _classes(figures: dict[str, Any]) -> Table:
@@ -44,9 +45,9 @@ def _opponent(figures: dict[str, Any]) -> dict[str, str]:
         "calibration error": f"{figures['calibration_error']:.4f}",
     }
     about = {
-        "told": "told who sits there",
-        "watching": "not told, weighs all actions so far",
-        "guessing": "not told, infers nothing",
+        "told": "told who it is",
+        "watching": "not told, watching",
+        "guessing": "not told, guessing",
     }
     for name, words in about.items():
         if name in best:
@@ -56,6 +57,8 @@ def _opponent(figures: dict[str, Any]) -> dict[str, str]:
         lines["share of the best when not told"] = f"{figures['share_of_best']:.2%}"
         never = figures["never_foreseen"]
         lines["never foreseen, though it could be"] = ", ".join(never) or "none"
+    else:
+        lines["best possible"] = "not known of learned players"
     return lines
 
 
@@ -67,10 +70,9 @@ def _world(figures: dict[str, Any]) -> dict[str, str]:
         "reward MSE, own (all seats)": (
             f"{figures['reward_mse']:.2g} ({figures['reward_mse_all_seats']:.2g})"
         ),
-        "seat's end, episode's end, legality": ", ".join(
-            f"{figures[name]:.3%}"
-            for name in ("seat_end_accuracy", "episode_end_accuracy", "legality_accuracy")
-        ),
+        "seat's end foreseen": f"{figures['seat_end_accuracy']:.3%}",
+        "episode's end foreseen": f"{figures['episode_end_accuracy']:.3%}",
+        "legal actions foreseen": f"{figures['legality_accuracy']:.3%}",
         "physically possible": f"{figures['consistency']['all']:.3%}",
     }
     for row in figures["open_loop"]:
@@ -81,29 +83,43 @@ def _world(figures: dict[str, Any]) -> dict[str, str]:
 
 
 def _goal(figures: dict[str, Any]) -> dict[str, str]:
-    hits = figures["hit_ratio"]
+    hits, loss = figures["hit_ratio"], figures["loss"]
+    what = "actions" if loss == "action" else "cells"
     lines = {
-        f"{figures['loss']} loss": f"{figures[figures['loss']]:.4f}",
-        "told right": f"{figures['told_right']:.2%}",
-        "KL": f"{figures['kl']:.3f} nats in {figures['numbers_in_use']} numbers",
-        f"place visited within {hits['within']} steps": (
-            f"later {hits['later']:.1%}, now {hits['now']:.1%}, chance {hits['chance']:.1%}"
-        ),
+        f"{loss} loss": f"{figures[loss]:.4f}",
+        f"{what} told right": f"{figures['told_right']:.2%}",
+        "KL (numbers or categories in use)": f"{figures['kl']:.3f} ({figures['numbers_in_use']})",
+        f"later goal's place visited in {hits['within']}": _share(hits["later"]),
+        "... untrained": _share(hits["untrained"]),
+        "... goal of now": _share(hits["now"]),
+        "... goal of another step": _share(hits["chance"]),
     }
-    for about, words in (("kind", "kind of player"), ("prey", "what it takes in the end")):
+    for about, words in (("kind", "kind of player"), ("prey", "prey in the end")):
         if about in figures:
             for name, found in (
-                (f"{words}, area under the curve", figures[about]),
-                ("... from half an episode on", figures[about]["from_half_on"]),
+                (f"{words} (area)", figures[about]),
+                (f"{words}, late (area)", figures[about]["from_half_on"]),
             ):
-                lines[name if name[0] != "." else f"{words} {name}"] = _area(found)
+                lines[name] = _area(found)
+                lines[f"{name}, untrained"] = _untrained(found)
     return lines
+
+
+def _share(share: float | None) -> str:
+    return "too few" if share is None else f"{share:.1%}"
 
 
 def _area(found: dict[str, Any]) -> str:
     if found["auc"] is None:
         return "too few of a kind"
     return f"{found['auc']:.3f} ({found['auc_low']:.3f} to {found['auc_high']:.3f})"
+
+
+def _untrained(found: dict[str, Any]) -> str:
+    if found["auc"] is None:
+        return "too few of a kind"
+    low, high = found["gain_low"], found["gain_high"]
+    return f"{found['untrained_auc']:.3f} (gain {low:+.3f} to {high:+.3f})"
 
 
 _LINES = {"opponent": _opponent, "world": _world, "goal": _goal}

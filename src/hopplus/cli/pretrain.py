@@ -9,14 +9,15 @@ from typing import Annotated
 import numpy as np
 import tyro
 
-from hopplus.cli.diagnose import Diagnose
+from hopplus.cli.diagnose import measure_run
+from hopplus.cli.measures import print_measures
 from hopplus.config import PretrainConfig, PretrainGoal, PretrainOpponent, PretrainWorld
 from hopplus.diagnosis.measures import write_measures
 from hopplus.diagnosis.models import make_diagnosis, measure_seeds
 from hopplus.learning.pretrain import Epoch, new_pretrain, open_session, pretrain
 from hopplus.runs.folder import RunFolder
 from hopplus.runs.progress import Progress
-from hopplus.runs.watchdog import say
+from hopplus.runs.watchdog import Watchdog, say
 
 EPOCH_ROWS = 20_000  # of held-out play that every epoch is measured by
 
@@ -46,28 +47,30 @@ class Pretrain:
         return carry_on_pretrain(run, self.json)
 
 
-def carry_on_pretrain(run: RunFolder, as_json: bool) -> int:
+def carry_on_pretrain(run: RunFolder, as_json: bool, data_path: Path | None = None) -> int:
     """Fit to the end, with progress, and measure after every epoch; Ctrl-C leaves a run that can be
     resumed."""
-    session = open_session(run)
+    session = open_session(run, data_path)
     data, config = session.data, session.config
-    diagnosis = make_diagnosis(session.setting, data, data.fingerprint, EPOCH_ROWS)
+    diagnosis = make_diagnosis(session.setting, data, data.origin, EPOCH_ROWS)
     samples = sum(session.counts.fitted)
-    with Progress("fitting", config.fit.epochs * samples, "samples") as progress:
+    try:
+        with Progress("fitting", config.fit.epochs * samples, "samples") as progress:
 
-        def measure(epoch: Epoch) -> None:
-            if epoch.number % config.measure_every == 0:
-                measured = measure_seeds(diagnosis, epoch.fit.params)
-                write_measures(run.path / "epochs" / str(epoch.number), measured)
-            loss = np.mean(epoch.record["held_out_loss"])
-            note = f"epoch {epoch.number}, held-out loss {loss:.4g}"
-            progress.advance(epoch.number * samples - progress.done, note)
+            def measure(epoch: Epoch) -> None:
+                if epoch.number % config.measure_every == 0:
+                    measured = measure_seeds(diagnosis, session.setting, epoch.fit.params)
+                    write_measures(run.path / "epochs" / str(epoch.number), measured)
+                loss = np.mean(epoch.record["held_out_loss"])
+                note = f"epoch {epoch.number}, held-out loss {loss:.4g}"
+                progress.advance(epoch.number * samples - progress.done, note)
 
-        try:
             result = pretrain(run, session, measure, progress.advance)
-        except KeyboardInterrupt:
-            say(f"stopped; go on with: hopplus resume {run.path}")
-            return 130
+        with Watchdog():
+            out, measures = measure_run(run.path, data.path)
+    except KeyboardInterrupt:
+        say(f"stopped; go on with: hopplus resume {run.path}")
+        return 130
     if as_json:
         print(json.dumps({"run": str(run.path), **result}, indent=2))
         return 0
@@ -77,5 +80,8 @@ def carry_on_pretrain(run: RunFolder, as_json: bool) -> int:
         f"{run.path}: {result['samples']:,} samples, {result['epochs']} epochs in"
         f" {result['seconds']:.0f} s; least held-out loss {losses} after epoch {best}"
     )
-    print(f"measures of every epoch are in {run.path / 'epochs'}; those of the best:")
-    return Diagnose("models", run.path).run()
+    print_measures(measures)
+    print(f"all figures, tables and pictures of the best epoch are in {out}")
+    if config.measure_every <= result["epochs"]:
+        print(f"and those of others, as they were then, in {run.path / 'epochs'}")
+    return 0

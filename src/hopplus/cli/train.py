@@ -49,6 +49,8 @@ class Resume:
 
     run_folder: Annotated[Path, tyro.conf.Positional]
     """The run's folder."""
+    data: Path | None = None
+    """Where the recorded play of a run of `hopplus pretrain` is now, if it was moved."""
     json: bool = False
     """Print JSON instead of a table."""
 
@@ -56,7 +58,7 @@ class Resume:
         run = open_run(self.run_folder)
         if run.kind == TrainConfig.kind:
             return carry_on(run, self.json)
-        return carry_on_pretrain(run, self.json)
+        return carry_on_pretrain(run, self.json, self.data)
 
 
 def learns_everywhere(config: TrainConfig) -> bool:

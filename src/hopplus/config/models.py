@@ -65,7 +65,8 @@ class WorldConfig:
     hidden: int = 64
     """Width of its layers."""
     channel_weights: tuple[float, ...] = ()
-    """Weight of each plane in the loss, one number per plane; all 1 when not given."""
+    """Weight of each plane in the loss, one number per plane; all 1 when not given. The structured
+    head has nothing to learn about obstacles."""
 
     def __post_init__(self) -> None:
         check_whole(self, "world.")
@@ -144,7 +145,7 @@ class PretrainOpponent(_Pretrain):
 
     kind: ClassVar[str] = "opponent"
     goal_run: str | None = None
-    """The run whose goals the model is given, with --opponent.goal hindsight."""
+    """The run whose goals the model is given, with --opponent.goal hindsight: its first seed's."""
     opponent: OpponentConfig = field(default_factory=OpponentConfig)
     fit: FitConfig = field(default_factory=lambda: FitConfig(weight_decay=0.3))
 

@@ -10,7 +10,7 @@ from hopplus.config.game import GameConfig
 
 @dataclass(frozen=True)
 class NetConfig:
-    """The network of a learning player."""
+    """A network over views."""
 
     kind: Literal["mlp", "conv", "centred"] = "mlp"
     """Dense layers, a 3x3 convolution below them, or dense layers over the board as seen from the

@@ -13,11 +13,12 @@ from hopplus.config import GoalConfig
 from hopplus.diagnosis.classes import area_under_curve
 from hopplus.diagnosis.heldout import HeldOut
 from hopplus.diagnosis.measures import Measures
-from hopplus.diagnosis.probe import Probe, fit_probe, projection
+from hopplus.diagnosis.probe import fit_probe, projection
 from hopplus.learning.parts import Setting
 from hopplus.learning.samples import Sampler, Source
 from hopplus.models.goal import GoalPart
 from hopplus.models.nets import binary_loss
+from hopplus.players.scripted import drawn_from
 from hopplus.types import Params
 
 SHOWN = 2000  # goals in the projection
@@ -34,7 +35,7 @@ class GoalSamples(eqx.Module):
     told: Any  # [] the loss's own: cross-entropy of the planes or of the action, nats
     right: Any  # [] share of the cells, or of the action, that is told right
     cell: Any  # [] int32 where the seat is
-    visited: Any  # [H * W] bool, where the seat is within the next steps
+    visited: Any  # [H * W] bool, where the seat is within the next steps; nowhere if it leaves
 
 
 @eqx.filter_jit
@@ -49,16 +50,19 @@ def _samples(
         code = part.code(params, sample.view)
         goal, later = part.goal(params, sample.view), part.goal(params, sample.later)
         told, right = _told(part, params, sample, goal, later)
-        ahead = jnp.minimum(row + 1 + jnp.arange(_within(sampler)), source.last_seen[row, seat])
-        places = jax.vmap(lambda r: sampler.view(source, r, seat).planes[..., 0].reshape(-1))(ahead)
+        last = source.last_seen[row, seat]
+        ahead = row + 1 + jnp.arange(_within(sampler))
+        places = jax.vmap(
+            lambda r: sampler.view(source, jnp.minimum(r, last), seat).planes[..., 0].reshape(-1)
+        )(ahead)
         return GoalSamples(
-            goal=code.mean,
-            later=part.code(params, sample.later).mean,
+            goal=goal,
+            later=later,
             divergence=part.divergence(code),
             told=told,
             right=right,
             cell=sample.view.planes[..., 0].reshape(-1).argmax(),
-            visited=(places > 0).any(axis=0),
+            visited=((places > 0) & (ahead <= last)[:, None]).any(axis=0),
         )
 
     out: GoalSamples = jax.lax.map(one, (steps, np.arange(len(steps))), batch_size=1024)
@@ -110,11 +114,10 @@ class GoalDiagnosis:
         names = list(held.players)
         kind = held.who.copy()
         for number, name in enumerate(held.players):
-            if "switch" in name:
-                for target, called in enumerate(held.game.targets):
-                    full = name.replace("switch", called)
-                    names += [full] * (full not in names)
-                    kind[(held.who == number) & (held.aim == target)] = names.index(full)
+            drawn = drawn_from(name, held.game)
+            for target, full in enumerate(drawn if len(drawn) > 1 else []):
+                names += [full] * (full not in names)
+                kind[(held.who == number) & (held.aim == target)] = names.index(full)
         seen = np.unique(kind)
         return [names[number] for number in seen], np.searchsorted(seen, kind)
 
@@ -128,9 +131,7 @@ class GoalDiagnosis:
 
     def measure(self, params: Params) -> Measures:
         held = self.held
-        samples: GoalSamples = jax.device_get(
-            _samples(self.part, self.setting.sampler, params, held.source, held.steps)
-        )
+        samples = self.samples(params)
         divergence = samples.divergence.mean(axis=0, dtype=np.float64)
         figures: dict[str, Any] = {
             "samples": len(held.steps),
@@ -138,16 +139,15 @@ class GoalDiagnosis:
             self.part.config.loss: float(samples.told.mean(dtype=np.float64)),
             "told_right": float(samples.right.mean(dtype=np.float64)),
             "kl": float(divergence.sum()),
-            "numbers_in_use": int((divergence > 0.01).sum()),
+            "numbers_in_use": self._in_use(samples, divergence),
             "kl_by_number": divergence.tolist(),
-            "hit_ratio": self._hits(samples),
+            "hit_ratio": self.hits(samples) | {"untrained": self.hits(self.untrained)["later"]},
         }
         tables: dict[str, list[dict[str, Any]]] = {}
         for about, (names, labels) in (("kind", self.kinds), ("prey", self.prey)):
-            if len(names) < 2:
-                continue
-            figures[about] = self._probed(samples.goal, names, labels)
-            tables[f"{about}_by_time"] = figures[about]["by_time"]
+            if len(names) > 1:
+                figures[about] = self.probed(samples.goal, names, labels)
+                tables[f"{about}_by_time"] = figures[about]["by_time"]
         points, shares = projection(samples.goal.astype(np.float64))
         shown = np.linspace(0, len(points) - 1, min(SHOWN, len(points))).astype(int)
         names, kind = self.kinds
@@ -163,89 +163,126 @@ class GoalDiagnosis:
 
         return Measures("goal", figures, tables, {"goal": draw})
 
-    def _probed(self, goals: np.ndarray, names: list[str], labels: np.ndarray) -> dict[str, Any]:
+    def samples(self, params: Params) -> GoalSamples:
+        """What the goals of all held-out steps tell, on the host."""
+        found: GoalSamples = jax.device_get(
+            _samples(self.part, self.setting.sampler, params, self.held.source, self.held.steps)
+        )
+        return found
+
+    @cached_property
+    def untrained(self) -> GoalSamples:
+        """The same of a prior that has learned nothing: what any code of a view tells."""
+        return self.samples(self.part.init(jax.random.key(0)))
+
+    def _in_use(self, samples: GoalSamples, divergence: np.ndarray) -> int:
+        """Numbers that differ from the prior, or categories that are ever the likeliest."""
+        if self.part.config.kind == "discrete":
+            return int(samples.goal.any(axis=0).sum())
+        return int((divergence > 0.01).sum())
+
+    def probed(self, goals: np.ndarray, names: list[str], labels: np.ndarray) -> dict[str, Any]:
         """How well a linear probe reads the label: over all steps, by time step, and from half an
-        episode on."""
-        judged = self.judged
-        probe = fit_probe(goals[~judged], labels[~judged], len(names))
-        log_probs = probe.log_probs(goals)
+        episode on (half of the steps it had in the end)."""
         held, half = self.held, (self.held.shard.length[self.held.episode] - 1) / 2
-        found = self._separation(log_probs, labels, judged)
+        learned, blank = (
+            self._read(codes, labels, len(names)) for codes in (goals, self.untrained.goal)
+        )
+        times = np.unique(held.time[self.judged])
+
+        def of(mask: np.ndarray) -> dict[str, Any]:
+            return self._separation(learned, blank, labels, mask & self.judged)
+
         return {
             "classes": names,
-            **found,
-            "from_half_on": self._separation(log_probs, labels, judged & (held.time >= half)),
-            "by_time": [
-                {
-                    "time": int(time),
-                    **self._separation(log_probs, labels, judged & (held.time == time)),
-                }
-                for time in np.unique(held.time[judged])
-            ],
+            **of(np.ones(len(labels), bool)),
+            "from_half_on": of(held.time >= half),
+            "by_time": [{"time": int(time), **of(held.time == time)} for time in times],
         }
+
+    def _read(self, goals: np.ndarray, labels: np.ndarray, classes: int) -> np.ndarray:
+        """[M, K] log-probabilities of a probe fitted to the episodes that do not judge."""
+        probe = fit_probe(goals[~self.judged], labels[~self.judged], classes)
+        return probe.log_probs(goals)
 
     def _separation(
-        self, log_probs: np.ndarray, labels: np.ndarray, mask: np.ndarray
+        self, learned: np.ndarray, blank: np.ndarray, labels: np.ndarray, mask: np.ndarray
     ) -> dict[str, Any]:
-        """Accuracy, the share of the commonest class, and the area under the curve with an interval
-        over episodes.
+        """Accuracy, the share of the commonest class, and the area under the curve of [M, K]
+        log-probabilities, also of an untrained prior's, with intervals over episodes.
 
         Areas compare steps of the same time only: who is still there late is told by the time
-        alone, and that is no merit of the goal.
+        alone, and that is no merit of the goal. Classes of fewer than LEAST steps are left out.
         """
-        classes = log_probs.shape[1]
-        scores, truth, time = log_probs[mask], labels[mask], self.held.time[mask]
-        count = np.bincount(truth, minlength=classes)
+        count = np.bincount(labels[mask], minlength=learned.shape[1])
         out: dict[str, Any] = {
-            "count": len(truth),
-            "accuracy": float((scores.argmax(axis=1) == truth).mean()) if len(truth) else None,
-            "commonest": float(count.max() / len(truth)) if len(truth) else None,
+            "count": int(mask.sum()),
+            "accuracy": _mean(learned[mask].argmax(axis=1) == labels[mask]),
+            "commonest": float(count.max() / count.sum()) if count.sum() else None,
         }
-        area = mean_area(scores, truth, time)[0] if (count >= LEAST).sum() > 1 else np.nan
-        if np.isnan(area):  # too few of a kind, or never two kinds at the same time
-            return {**out, "auc": None, "auc_low": None, "auc_high": None}
+        mask = mask & (count[labels] >= LEAST)
+        truth, time = labels[mask], self.held.time[mask]
         episodes, place = np.unique(self.held.episode[mask], return_inverse=True)
-        dice = np.random.default_rng(0)
+        once = np.ones((1, len(truth)))
+        area, plain = (mean_area(s[mask], truth, time, once)[0] for s in (learned, blank))
+        if np.isnan(area):  # too few of a kind, or never two kinds at the same time
+            names = ("auc", "auc_low", "auc_high", "untrained_auc", "gain_low", "gain_high")
+            return out | dict.fromkeys(names)
         even = np.full(len(episodes), 1 / len(episodes))
-        drawn = dice.multinomial(len(episodes), even, RESAMPLES)[:, place]
-        low, high = np.nanquantile(mean_area(scores, truth, time, drawn), [0.025, 0.975])
-        return {**out, "auc": float(area), "auc_low": float(low), "auc_high": float(high)}
+        drawn = np.random.default_rng(0).multinomial(len(episodes), even, RESAMPLES)[:, place]
+        areas, blanks = (mean_area(s[mask], truth, time, drawn) for s in (learned, blank))
+        low, high = np.nanquantile(areas, [0.025, 0.975])
+        gain_low, gain_high = np.nanquantile(areas - blanks, [0.025, 0.975])
+        return out | {
+            "auc": float(area),
+            "auc_low": float(low),
+            "auc_high": float(high),
+            "untrained_auc": float(plain),
+            "gain_low": float(gain_low),
+            "gain_high": float(gain_high),
+        }
 
-    def _hits(self, samples: GoalSamples) -> dict[str, Any]:
+    def hits(self, samples: GoalSamples) -> dict[str, Any]:
         """How often the seat comes to the place a goal stands for within the next steps.
 
         The place is what a linear probe reads from the goal of a view as the seat's own cell.
-        `later` is the goal of a view the seat comes to (a perfect code hits always), `now` that of
-        the view it has, `chance` that of another step of the data.
+        `later` is the goal of a view the seat comes to (a code that tells the place hits always),
+        `now` that of the view it has, `chance` that of another step of the data. Steps with which a
+        seat leaves have no next ones and are left out.
         """
-        judged = self.judged
         cells = samples.visited.shape[1]
-        probe = fit_probe(samples.goal[~judged], samples.cell[~judged].astype(int), cells)
+        goes_on = samples.visited.any(axis=1)
+        judged, fitted = self.judged & goes_on, ~self.judged
+        probe = fit_probe(samples.goal[fitted], samples.cell[fitted].astype(int), cells)
         visited = samples.visited[judged]
 
-        def ratio(goals: np.ndarray, probe: Probe = probe) -> float:
-            places = probe.read(goals[judged])
-            return float(visited[np.arange(len(visited)), places].mean())
+        def ratio(goals: np.ndarray) -> float | None:
+            places = probe.read(goals)
+            return _mean(visited[np.arange(len(visited)), places])
 
-        shuffled = np.random.default_rng(0).permutation(len(samples.later))
+        later = samples.later[judged]
+        shuffled = np.random.default_rng(0).permutation(len(later))
         return {
             "within": _within(self.setting.sampler),
-            "later": ratio(samples.later),
-            "now": ratio(samples.goal),
-            "chance": ratio(samples.later[shuffled]),
+            "later": ratio(later),
+            "now": ratio(samples.goal[judged]),
+            "chance": ratio(later[shuffled]),
         }
+
+
+def _mean(values: np.ndarray) -> float | None:
+    return float(values.mean()) if len(values) else None
 
 
 def mean_area(
     scores: np.ndarray,
     truth: np.ndarray,
     strata: np.ndarray,
-    weights: np.ndarray | None = None,
+    weights: np.ndarray,
 ) -> np.ndarray:
     """[R] the mean over classes of how likely one of the class has a higher score for it than one
     of another class in the same stratum [M]; from [M, K] log-probabilities, with `weights` as in
     `area_under_curve`."""
-    weights = np.ones((1, len(truth))) if weights is None else weights
     by_class = []
     for number in np.unique(truth):
         score, positive = scores[:, number] - _rest(scores, number), truth == number
@@ -258,7 +295,7 @@ def mean_area(
             won += np.where(count > 0, area * count, 0.0)
             pairs += count
         by_class.append(np.where(pairs > 0, won / np.maximum(pairs, 1e-30), np.nan))
-    mean: np.ndarray = np.mean(by_class, axis=0)
+    mean: np.ndarray = np.mean(by_class, axis=0) if by_class else np.full(len(weights), np.nan)
     return mean
 
 

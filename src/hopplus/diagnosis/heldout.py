@@ -4,13 +4,14 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
+import jax
 import numpy as np
 
 from hopplus.config import ConfigError
 from hopplus.games.game import Game
 from hopplus.learning.dataset import Data, Shard, is_held_out
 from hopplus.learning.record import Rows
-from hopplus.learning.samples import Source, source_of, steps_of
+from hopplus.learning.samples import Source, seat_steps, source_of
 
 
 @dataclass(frozen=True)
@@ -24,12 +25,13 @@ class HeldOut:
 
     @cached_property
     def source(self) -> Source:
-        return source_of(self.shard, self.shard.size)
+        with jax.ensure_compile_time_eval():  # it is kept, so it must not be a tracer
+            return source_of(self.shard, self.shard.size)
 
     @cached_property
     def steps(self) -> np.ndarray:
         """[M, 2] int32 rows and seats: every step of every seat present, in order."""
-        return steps_of(self.shard, 1.0, measured=True)
+        return seat_steps(self.shard, 1.0, measured=True)
 
     @property
     def row(self) -> np.ndarray:
@@ -86,19 +88,19 @@ def held_out(data: Data, share: float, most: int) -> HeldOut:
     pieces: list[dict[str, Any]] = []
     rows = 0
     for shard in data.iterate():
-        chosen = np.flatnonzero(is_held_out(shard.number, share))
-        chosen = chosen[rows + np.cumsum(shard.length[chosen]) <= most]
-        if len(chosen) == 0:
-            if rows:
-                break  # enough
-            continue
+        wanted = np.flatnonzero(is_held_out(shard.number, share))
+        chosen = wanted[rows + np.cumsum(shard.length[wanted]) <= most]
         mask = np.isin(shard.episode, chosen)
         arrays = {f.name: np.asarray(getattr(shard.rows, f.name))[mask] for f in fields(Rows)}
         who, number = shard.who[chosen], shard.number[chosen]
         pieces.append({**arrays, "length": shard.length[chosen], "who": who, "number": number})
         rows += int(mask.sum())
-    if not pieces:
-        raise ConfigError(f"{data.path} has no episode to measure by: record more")
+        if len(chosen) < len(wanted):
+            break  # enough
+    if rows == 0:
+        raise ConfigError(
+            f"{data.path} has no held-out episode of at most {most} rows to measure by: record more"
+        )
     joined: dict[str, Any] = {name: np.concatenate([p[name] for p in pieces]) for name in pieces[0]}
     length, who, number = (joined.pop(name) for name in ("length", "who", "number"))
     shard = Shard(Rows(**joined), np.cumsum(length) - length, number, who)

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,22 +26,33 @@ class Measures:
     pictures: "dict[str, Callable[[], Figure]]" = field(default_factory=dict)
 
 
-def write_measures(folder: Path, by_seed: list[Measures], *, pictures: bool = True) -> None:
+def write_measures(folder: Path, by_seed: dict[int, Measures]) -> None:
     """measures.json and a CSV file per table with all seeds; the pictures are of the first."""
+    one = next(iter(by_seed.values()))
     with clear_errors(f"write in {folder}"):
         folder.mkdir(parents=True, exist_ok=True)
-        figures = {"kind": by_seed[0].kind, "seeds": [one.figures for one in by_seed]}
-        write_durably(folder / "measures.json", json.dumps(figures, indent=2).encode())
-        for name in by_seed[0].tables:
+        figures = {"kind": one.kind, "seeds": {n: own.figures for n, own in by_seed.items()}}
+        text = json.dumps(finite(figures), indent=2, allow_nan=False)
+        write_durably(folder / "measures.json", text.encode())
+        for name in one.tables:
             rows = [
-                {"seed": seed, **row}
-                for seed, one in enumerate(by_seed)
-                for row in one.tables[name]
+                {"seed": seed, **row} for seed, own in by_seed.items() for row in own.tables[name]
             ]
             _write_csv(folder / f"{name}.csv", rows)
-        if pictures:
-            for name, draw in by_seed[0].pictures.items():
-                _write_picture(folder / f"{name}.png", draw)
+        for name, draw in one.pictures.items():
+            _write_picture(folder / f"{name}.png", draw)
+
+
+def finite(tree: Any) -> Any:
+    """The same with null for every number that is none: JSON has no other word for it."""
+    match tree:
+        case dict():
+            return {name: finite(value) for name, value in tree.items()}
+        case list() | tuple():
+            return [finite(value) for value in tree]
+        case float() if not math.isfinite(tree):
+            return None
+    return tree
 
 
 def _write_csv(path: Path, rows: list[dict[str, Any]]) -> None:

@@ -4,6 +4,7 @@ from typing import Protocol
 
 import jax
 
+from hopplus.config import ConfigError, PretrainGoal, PretrainOpponent, PretrainWorld
 from hopplus.diagnosis.goal import GoalDiagnosis
 from hopplus.diagnosis.heldout import held_out
 from hopplus.diagnosis.measures import Measures
@@ -23,25 +24,31 @@ class Diagnosis(Protocol):
 
 
 def make_diagnosis(
-    setting: Setting, data: Data, learned_from: str, most: int = MOST_ROWS
+    setting: Setting, data: Data, learned_from: str | None, most: int = MOST_ROWS
 ) -> Diagnosis:
-    """What measures a model: by the held-out episodes of the data it learned from (known by its
-    fingerprint), or by all episodes of other data."""
-    same = data.fingerprint == learned_from
-    held = held_out(data, setting.config.fit.held_out if same else 1.0, most)
-    match setting.config.kind:
-        case "goal":
+    """What measures a model that has learned from the play of a certain origin.
+
+    Of data of the same origin, longer or shorter, only the episodes that are held out are used; of
+    other data all. An origin that is not known may be the same.
+    """
+    if data.game != setting.game:
+        raise ConfigError(f"{data.path} is of another game than the model, or of other settings")
+    same = learned_from in (None, data.origin)
+    share = setting.config.fit.held_out if same else 1.0
+    held = held_out(data, share, most)
+    match setting.config:
+        case PretrainGoal():
             return GoalDiagnosis(setting, held)
-        case "opponent":
+        case PretrainOpponent():
             return OpponentDiagnosis(setting, held)
-        case _:
+        case PretrainWorld():
             return WorldDiagnosis(setting, held)
 
 
-def measure_seeds(diagnosis: Diagnosis, params: Params) -> list[Measures]:
-    """One after the other, the models of all seeds [S, ...]."""
-    seeds = jax.tree.leaves(params)[0].shape[0]
-    return [
-        diagnosis.measure(jax.tree.map(lambda leaf: leaf[seed], params))  # noqa: B023
-        for seed in range(seeds)
-    ]
+def measure_seeds(diagnosis: Diagnosis, setting: Setting, params: Params) -> dict[int, Measures]:
+    """The models of all seeds [S, ...], one after the other, by their seeds."""
+    first = setting.config.seed
+    return {
+        first + place: diagnosis.measure(jax.tree.map(lambda leaf: leaf[place], params))  # noqa: B023
+        for place in range(setting.config.seeds)
+    }

@@ -5,7 +5,8 @@ Three observers, none of whom can be beaten by a model that knows as little:
 - `told` knows who sits there.
 - `watching` does not, but knows who might, and weighs them by how well they explain every action
   the player has taken so far in the episode (Bayes' rule, exact: given who sits there, actions
-  depend on the view alone). No model that is not told who sits there does better on average.
+  depend on the view alone). Where every seat is drawn from the same players, no model that is not
+  told who sits there does better on average.
 - `guessing` does not, and learns nothing from what it sees.
 """
 
@@ -23,7 +24,7 @@ from hopplus.games.game import Game
 from hopplus.learning.record import view_at
 from hopplus.learning.samples import Source
 from hopplus.players.player import Player
-from hopplus.players.scripted import scripted
+from hopplus.players.scripted import drawn_from, scripted
 
 IMPOSSIBLE = -1e3  # a log-likelihood that rules a player out and still can be added up
 
@@ -32,7 +33,6 @@ IMPOSSIBLE = -1e3  # a log-likelihood that rules a player out and still can be a
 class Observer:
     """What one observer predicts, [M, A] probabilities, and how well that does on average."""
 
-    name: str
     probabilities: np.ndarray  # [M, A]
     truth: np.ndarray  # [M, A] what the players really draw from
 
@@ -60,24 +60,16 @@ class Observer:
 def observe(held: HeldOut) -> dict[str, Observer]:
     """The observers of recorded play; none when somebody's distribution is not known."""
     try:
-        scripts = [_scripts(name, held.game) for name in held.players]
+        scripts = [drawn_from(name, held.game) for name in held.players]
+        players = tuple(scripted(name, held.game) for names in scripts for name in names)
     except ConfigError:  # a learned player
         return {}
-    players = tuple(scripted(name, held.game) for names in scripts for name in names)
     chances = np.asarray(_distributions(held.game, players, held.source, held.steps))  # [M, X, A]
-    prior = _prior(held, scripts)[held.seat]  # [M, X]
+    prior = _prior(held, scripts)  # [X]
     truth = chances[np.arange(len(chances)), _true_script(held, scripts)]
     watching = _watched(held, chances, prior)
     weighed = {"told": truth, "watching": watching, "guessing": _mixed(prior, chances)}
-    return {name: Observer(name, p, truth) for name, p in weighed.items()}
-
-
-def _scripts(name: str, game: Game) -> list[str]:
-    """The players without memory that a scripted player is one of, drawn anew each episode."""
-    scripted(name, game)  # complains if there is none
-    if "switch" not in name:
-        return [name]
-    return [name.replace("switch", kind) for kind in game.targets]
+    return {name: Observer(p, truth) for name, p in weighed.items()}
 
 
 @eqx.filter_jit
@@ -97,14 +89,16 @@ def _distributions(
 
 
 def _prior(held: HeldOut, scripts: list[list[str]]) -> np.ndarray:
-    """[N, X] how likely each script is in each seat before anything is seen."""
-    prior = np.zeros((len(held.seats), sum(len(names) for names in scripts)))
+    """[X] how likely each script is in a seat before anything is seen. A model is not told which
+    seat it looks at, so neither are they."""
     first = np.cumsum([0] + [len(names) for names in scripts])
-    for seat, options in enumerate(held.seats):
+    prior = np.zeros(first[-1])
+    for options in held.seats:
         for name in options:
             number = held.players.index(name)
             count = len(scripts[number])
-            prior[seat, first[number] : first[number] + count] += 1 / (len(options) * count)
+            share = 1 / (len(held.seats) * len(options) * count)
+            prior[first[number] : first[number] + count] += share
     return prior
 
 
@@ -132,7 +126,7 @@ def _watched(held: HeldOut, chances: np.ndarray, prior: np.ndarray) -> np.ndarra
 
 
 def _mixed(weight: np.ndarray, chances: np.ndarray) -> np.ndarray:
-    mixed: np.ndarray = np.einsum("mx,mxa->ma", weight, chances)
+    mixed: np.ndarray = np.einsum("mx,mxa->ma", np.broadcast_to(weight, chances.shape[:2]), chances)
     return mixed
 
 

@@ -121,10 +121,11 @@ def opponent_figures(
         recall = watching.recall()
         for number, row in enumerate(figures["classes"]):
             row["best_recall"] = float(recall[number])
-        # The likeliest ones, scored by what the players draw from: chance in their draws left out.
+        # Scored by what the players draw from, as the best is: luck in their draws left out.
         expected = np.take_along_axis(watching.truth, first[:, None], axis=1).mean()
         figures["expected_top1"] = float(expected)
-        figures["share_of_best"] = figures["top1"] / figures["best"]["watching"]["top1"]
+        # For a model that is told a goal from the future this is no bound.
+        figures["share_of_best"] = figures["expected_top1"] / figures["best"]["watching"]["top1"]
         figures["never_foreseen"] = [
             row["action"]
             for row in figures["classes"]

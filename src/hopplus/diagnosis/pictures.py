@@ -12,7 +12,8 @@ from hopplus.types import Sample
 
 # Okabe and Ito's colours, told apart by the colour-blind.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442")
-FAINT = 0.02  # probabilities below are not drawn
+MARKS = ("#000000", "#D55E00", "#009E73", "#CC79A7", "#7A5195", "#A05A00", "#0072B2", "#56B4E9")
+FAINT, SURE = 0.02, 0.999  # probabilities below are not drawn, above without their number
 
 
 def _panels(width: float, height: float, rows: int, columns: int) -> tuple[Figure, Any]:
@@ -43,7 +44,8 @@ def opponent_picture(figures: dict[str, Any]) -> Figure:
     matrix.set_xticks(range(len(names)), names, rotation=45, ha="right")
     matrix.set_yticks(range(len(names)), names)
     _bars(bars, figures)
-    _calibration(said, figures["calibration"], f"top-1 (error {figures['calibration_error']:.3f})")
+    what = f"top-1 (error {figures['calibration_error']:.3f})"
+    _calibration(said, figures["calibration"], what, counted=True)
     best = figures["best"].get("watching")
     beside = f" (best possible unless told who sits there: {best['top1']:.1%})" if best else ""
     figure.suptitle(
@@ -69,7 +71,10 @@ def _bars(axes: Axes, figures: dict[str, Any]) -> None:
     axes.legend(fontsize=8)
 
 
-def _calibration(axes: Axes, rows: list[dict[str, Any]], what: str) -> None:
+def _calibration(
+    axes: Axes, rows: list[dict[str, Any]], what: str, *, counted: bool = False
+) -> None:
+    """Dots on the line are right; larger ones are of more predictions."""
     axes.plot([0, 1], [0, 1], color="grey", linewidth=1)
     counts = np.array([row["count"] for row in rows])
     axes.scatter(
@@ -78,8 +83,9 @@ def _calibration(axes: Axes, rows: list[dict[str, Any]], what: str) -> None:
         s=20 + 180 * counts / counts.max(),
         color=COLOURS[0],
     )
-    for row in rows:
-        axes.annotate(f"{row['count']:,}", (row["predicted"], row["happened"]), fontsize=7)
+    for row in rows if counted else []:
+        place = (row["predicted"], row["happened"])
+        axes.annotate(f"{row['count']:,}", place, (7, -9), textcoords="offset points", fontsize=7)
     axes.set(xlabel="probability given", ylabel="share that happened", title=f"Calibration, {what}")
     axes.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03))
 
@@ -90,16 +96,11 @@ def world_picture(figures: dict[str, Any], rewards: np.ndarray) -> Figure:
     channels, loop, values, said, counts, reward = axes.flat
     rows = figures["channels"]
     names = [row["channel"] for row in rows]
-    channels.bar(names, [max(row["mse"], 1e-13) for row in rows], color=COLOURS[0])
-    channels.set(yscale="log", ylabel="mean squared error", title="Error by plane")
-    steps = [row["steps"] for row in figures["open_loop"] if row["windows"]]
-    exact = [row["exact"] for row in figures["open_loop"] if row["windows"]]
-    loop.plot(steps, exact, marker="o", color=COLOURS[0])
-    loop.set(xlabel="steps imagined", ylabel="share exactly right", ylim=(min(0.9, *exact), 1.003))
-    loop.set_title("Open loop, given the true joint actions")
-    for row in figures["open_loop"][::5]:
-        if row["windows"]:
-            loop.annotate(f"{row['windows']:,} windows", (row["steps"], row["exact"]), fontsize=7)
+    channels.bar(names, [row["mse"] or np.nan for row in rows], color=COLOURS[0])
+    if any(row["mse"] for row in rows):
+        channels.set(yscale="log")
+    channels.set(ylabel="mean squared error", title="Error by plane (no bar: none at all)")
+    _open_loop(loop, [row for row in figures["open_loop"] if row["windows"]])
     _values(values, rows)
     by_bin: dict[float, list[dict[str, Any]]] = {}
     for row in figures["calibration"]:
@@ -133,15 +134,29 @@ def world_picture(figures: dict[str, Any], rewards: np.ndarray) -> Figure:
     return figure
 
 
+def _open_loop(axes: Axes, rows: list[dict[str, Any]]) -> None:
+    exact = [row["exact"] for row in rows]
+    axes.plot([row["steps"] for row in rows], exact, marker="o", color=COLOURS[0])
+    room = 0.15 * max(1 - min(exact), 0.02)
+    axes.set(xlabel="steps imagined", ylabel="share exactly right")
+    axes.set(ylim=(min(exact) - 2 * room, 1 + room))
+    axes.set_title("Open loop, given the true joint actions, with the number of windows")
+    for row in rows[::4]:
+        place = (row["steps"], row["exact"])
+        axes.annotate(
+            f"{row['windows']:,}", place, (0, -16), textcoords="offset points", fontsize=8
+        )
+
+
 def _values(axes: Axes, rows: list[dict[str, Any]]) -> None:
     """Values given to cells that are 1 and to cells that are 0, never rounded."""
     for number, row in enumerate(rows):
         if row["mean_where_1"] is not None:
-            axes.plot([number] * 2, [row["least_where_1"], 1], color=COLOURS[0], linewidth=2)
-            axes.plot(number, row["mean_where_1"], "o", color=COLOURS[0])
+            axes.plot([number - 0.1] * 2, [row["least_where_1"], 1], color=COLOURS[0], linewidth=3)
+            axes.plot(number - 0.1, row["mean_where_1"], "o", color=COLOURS[0])
         if row["mean_where_0"] is not None:
-            axes.plot([number] * 2, [0, row["most_where_0"]], color=COLOURS[1], linewidth=2)
-            axes.plot(number, row["mean_where_0"], "o", color=COLOURS[1])
+            axes.plot([number + 0.1] * 2, [0, row["most_where_0"]], color=COLOURS[1], linewidth=3)
+            axes.plot(number + 0.1, row["mean_where_0"], "o", color=COLOURS[1])
     axes.set_xticks(range(len(rows)), [row["channel"] for row in rows])
     axes.set_title("Values of cells that are 1 (blue) and 0 (orange): mean and range")
 
@@ -159,7 +174,8 @@ def _joined(rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 def worst_picture(game: Game, shown: list[tuple[Sample, Prediction]]) -> Figure:
     """State, prediction and truth side by side, the worst first, with actions and rewards."""
-    figure, axes = _panels(11, 3.9 * len(shown), len(shown), 3)
+    side = max(3.6, 0.65 * game.shape[1])
+    figure, axes = _panels(3 * side, (side + 0.7) * len(shown), len(shown), 3)
     for row, (sample, prediction) in zip(axes, shown, strict=True):
         names = game.action_names
         acts = [
@@ -167,26 +183,33 @@ def worst_picture(game: Game, shown: list[tuple[Sample, Prediction]]) -> Figure:
             for seat, (action, present) in enumerate(zip(sample.joint, sample.present, strict=True))
             if present
         ]
+        half = (len(acts) + 1) // 2
         _board(row[0], game, sample.view.planes)
-        row[0].set_title("before; " + ", ".join(acts), fontsize=8)
+        row[0].set_title(", ".join(acts[:half]) + "\n" + ", ".join(acts[half:]), fontsize=9)
         _board(row[1], game, prediction.planes)
         row[1].set_title(
-            f"predicted, reward {prediction.reward[0]:.3f}\ngone {prediction.gone[0]:.3f},"
-            f" end {prediction.done:.3f}",
-            fontsize=8,
+            f"predicted: own reward {prediction.reward[0]:.3f},\n"
+            f"self gone {prediction.gone[0]:.3f}, episode over {prediction.done:.3f}",
+            fontsize=9,
         )
         _board(row[2], game, sample.after.planes)
         gone, end = 1 - int(sample.present_after[0]), int(sample.done)
-        row[2].set_title(f"true, reward {sample.reward[0]:.3f}\ngone {gone}, end {end}", fontsize=8)
-    figure.suptitle("Worst predictions first; numbers are probabilities where they are not 0 or 1")
+        row[2].set_title(
+            f"true: own reward {sample.reward[0]:.3f},\nself gone {gone}, episode over {end}",
+            fontsize=9,
+        )
+    figure.suptitle(
+        "Worst predictions, by planes and by reward in turn: before, predicted, true. 1, 2, ... are"
+        f" the seats after one's own;\nnumbers are probabilities (none drawn below {FAINT}, none"
+        f" written above {SURE})"
+    )
     return figure
 
 
 def _board(axes: Axes, game: Game, planes: Any) -> None:
     """One board; what is there with probability p is drawn with that strength and its number."""
     height, width, _ = planes.shape
-    walls = planes[..., game.seats]
-    axes.imshow(1 - 0.7 * walls, cmap="gray", vmin=0, vmax=1)
+    axes.imshow(1 - 0.35 * planes[..., game.seats], cmap="gray", vmin=0, vmax=1)
     marks = [("self" if seat == 0 else str(seat), seat) for seat in range(game.seats)]
     marks += [(kind, target.plane) for kind, target in game.targets.items()]
     for row, column in np.ndindex(height, width):
@@ -194,18 +217,17 @@ def _board(axes: Axes, game: Game, planes: Any) -> None:
         for number, (name, plane) in enumerate(marks):
             chance = float(planes[row, column, plane])
             if chance > FAINT:
-                sure = chance > 1 - FAINT / 20
-                lines.append((name if sure else f"{name} {chance:.3f}", number, chance))
+                lines.append((name if chance > SURE else f"{name} {chance:.2f}", number, chance))
         for place, (text, number, chance) in enumerate(lines):
             axes.text(
                 column,
-                row + (place - (len(lines) - 1) / 2) * 0.24,
+                row + (place - (len(lines) - 1) / 2) * 0.2,
                 text,
                 ha="center",
                 va="center",
-                fontsize=8 if height <= 5 else 6,
-                color=COLOURS[number % len(COLOURS)],
-                alpha=0.3 + 0.7 * min(chance, 1.0),
+                fontsize=8 if width <= 5 else 7,
+                color=MARKS[number % len(MARKS)],
+                alpha=0.55 + 0.45 * min(chance, 1.0),
             )
     axes.set_xticks(np.arange(-0.5, width), [])
     axes.set_yticks(np.arange(-0.5, height), [])
@@ -223,14 +245,17 @@ def goal_picture(
         own = points[kind == number]
         plane.scatter(own[:, 0], own[:, 1], s=8, alpha=0.6, label=name, color=COLOURS[number % 8])
     shares = figures["projection_shares"]
-    plane.set(xlabel=f"{shares[0]:.0%} of the variance", ylabel=f"{shares[1]:.0%}")
-    plane.set_title("Goals along their main directions")
+    plane.set(xlabel=f"{shares[0]:.0%} of the variance", ylabel=f"{shares[1]:.0%} of the variance")
+    alike = np.abs(points).max() < 1e-4
+    plane.set_title("All goals are alike" if alike else "Goals along their main directions")
     plane.legend(fontsize=8)
     for number, about in enumerate(("kind", "prey")):
         rows = [row for row in figures.get(about, {}).get("by_time", []) if row["auc"] is not None]
         label = "kind of player" if about == "kind" else "what it takes in the end"
         times = [row["time"] for row in rows]
         probe.plot(times, [r["auc"] for r in rows], marker="o", label=label, color=COLOURS[number])
+        plain = [row["untrained_auc"] for row in rows]
+        probe.plot(times, plain, ":", color=COLOURS[number], label=f"... untrained ({about})")
         probe.fill_between(
             times,
             [row["auc_low"] for row in rows],
@@ -239,13 +264,16 @@ def goal_picture(
             color=COLOURS[number],
         )
     probe.axhline(0.5, color="grey", linewidth=1)
-    probe.set(xlabel="steps played", ylabel="area under the curve", ylim=(0.3, 1.02))
+    probe.set(xlabel="steps played (where there are enough of two kinds)", ylim=(0.2, 1.02))
+    probe.set(ylabel="area under the curve")
+    probe.xaxis.get_major_locator().set_params(integer=True)
     probe.set_title("What a linear probe reads (0.5 is chance)")
     probe.legend(fontsize=8)
     spread.bar(range(len(figures["kl_by_number"])), figures["kl_by_number"], color=COLOURS[0])
     spread.set(xlabel="number of the goal", ylabel="nats", title="Divergence from the prior")
-    names_of_hits = ["chance", "now", "later"]
-    hits.bar(names_of_hits, [figures["hit_ratio"][n] for n in names_of_hits], color=COLOURS[0])
+    names_of_hits = ["chance", "now", "untrained", "later"]
+    ratios = [figures["hit_ratio"][name] or 0.0 for name in names_of_hits]
+    hits.bar(names_of_hits, ratios, color=COLOURS[0])
     hits.set(
         ylim=(0, 1), title=f"Goal's place visited within {figures['hit_ratio']['within']} steps"
     )

@@ -37,7 +37,7 @@ def _errors(
     def one(step: jax.Array) -> tuple[Errors, jax.Array, jax.Array]:
         sample = sampler(source, step, jax.random.key(0), ())
         prediction = world(sample.view, sample.joint)
-        settled = world.settled(sample.view, prediction)
+        settled, gone = world.settled(prediction)
         given, truth = prediction.planes, sample.after.planes
         place = jnp.clip((given * BINS).astype(int), 0, BINS - 1)
         inside = jax.nn.one_hot(place, BINS)  # [H, W, C, bins]
@@ -46,7 +46,7 @@ def _errors(
             + [(inside * x[..., None]).sum(axis=(0, 1)) for x in (truth, given)]
         )
         reward = jnp.stack([prediction.reward[0], sample.reward[0]])
-        return errors_of(prediction, settled, sample), reward, counts
+        return errors_of(prediction, settled, gone, sample), reward, counts
 
     def many(
         total: jax.Array, now: tuple[jax.Array, jax.Array]
@@ -82,7 +82,7 @@ def _open_loop(
             joint = source.rows.joint[now, order].astype(jnp.int32)
             after, prediction = imagined(world, view, joint, game.horizon)
             truth = sampler.view(source, now + 1, seat).planes
-            counts = (row + k <= last) & (joint[0] >= 0)
+            counts = (row + k <= last) & (row + k == now) & (joint[0] >= 0)
             exact = (after.planes == truth).all()
             planes = ((prediction.planes - truth) ** 2).mean()
             reward = (prediction.reward[0] - source.rows.reward[now, seat]) ** 2
@@ -119,7 +119,8 @@ class WorldDiagnosis:
             )
         )
         errors, rewards = jax.tree.map(lambda leaf: leaf[:number], (errors, rewards))
-        chosen = held.steps[:: max(1, len(held.steps) // WINDOWS)]
+        windows = np.random.default_rng(0).permutation(number)[:WINDOWS]
+        chosen = held.steps[np.sort(windows)]
         loop = jax.device_get(_open_loop(sampler, params, held.source, chosen))
         figures = world_figures(errors, self.channels)
         figures["open_loop"] = _loop_figures(*loop)
@@ -129,8 +130,9 @@ class WorldDiagnosis:
             "open_loop": figures["open_loop"],
             "calibration": figures["calibration"],
         }
-        order = np.argsort(-errors.channel.sum(axis=1) - errors.reward, kind="stable")
-        # Seats at one board often share an error: show each moment once.
+        # By planes and by rewards in turn; seats at one board share errors: each moment once.
+        by_error = [np.argsort(-error) for error in (errors.channel.sum(axis=1), errors.reward)]
+        order = np.stack(by_error, axis=1).reshape(-1)
         _, first = np.unique(held.row[order], return_index=True)
         worst = order[np.sort(first)[:WORST]]
 
@@ -171,8 +173,7 @@ def world_figures(errors: Errors, channels: list[str]) -> dict[str, Any]:
     by_channel = errors.channel.mean(axis=0, dtype=np.float64)
     mse = float(by_channel.mean())
     yes, no = (getattr(errors, name).sum(axis=0) for name in ("true_count", "false_count"))
-    laws = ("one_cell", "one_step", "things_stay", "nobody_returns")
-    lawful = np.logical_and.reduce([getattr(errors, name) for name in laws])
+    lawful = np.logical_and.reduce(list(errors.laws.values()))
     return {
         "samples": len(errors.reward),
         "plane_mse": mse,
@@ -186,16 +187,16 @@ def world_figures(errors: Errors, channels: list[str]) -> dict[str, Any]:
         "exact_everything": float((errors.exact & errors.gone & errors.done & errors.legal).mean()),
         "consistency": {
             "all": float(lawful.mean()),
-            **{name: float(getattr(errors, name).mean()) for name in laws},
+            **{name: float(held.mean()) for name, held in errors.laws.items()},
         },
         "channels": [
             {
                 "channel": name,
                 "mse": by_channel[number],
                 "psnr": psnr(by_channel[number]),
-                "mean_where_1": _mean(errors.true_mean[:, number], yes[number]),
-                "least_where_1": float(errors.true_least[:, number].min()),
-                "mean_where_0": _mean(errors.false_mean[:, number], no[number]),
+                "mean_where_1": _mean(errors.true_sum[:, number], yes[number]),
+                "least_where_1": float(errors.true_least[:, number].min()) if yes[number] else None,
+                "mean_where_0": _mean(errors.false_sum[:, number], no[number]),
                 "most_where_0": float(errors.false_most[:, number].max()),
             }
             for number, name in enumerate(channels)

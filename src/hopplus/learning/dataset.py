@@ -118,6 +118,12 @@ class Data:
         hashes = "".join(file["sha256"] for file in self.facts["files"])
         return hashlib.sha256(hashes.encode()).hexdigest()
 
+    @property
+    def origin(self) -> str:
+        """The same for all data whose episodes of the same number are the same."""
+        play = [self.facts[name] for name in ("game", "seats", "seed")]
+        return hashlib.sha256(json.dumps(play, sort_keys=True).encode()).hexdigest()
+
     def shard(self, number: int) -> Shard:
         """Read one file."""
         about = self.facts["files"][number]
@@ -141,14 +147,18 @@ class Data:
 
 def open_data(path: Path) -> Data:
     """Recorded play that `hopplus collect` wrote."""
+    if not path.exists():
+        raise ConfigError(f"there is no folder {path}; hopplus collect records play")
     try:
         facts = json.loads((path / FACTS).read_text(encoding="utf-8"))
-        right = facts["format"] == FORMAT
+        data = Data(path, facts)
+        usable = facts["format"] == FORMAT and data.most_rows > 0 and bool(data.origin)
+        usable = usable and data.game.seats == len(data.seats) and bool(data.fingerprint)
     except (OSError, ValueError, TypeError, KeyError):
-        right = False
-    if not right:
+        usable = False
+    if not usable:
         raise ConfigError(f"{path} is not recorded play: no usable {FACTS}; see hopplus collect")
-    return Data(path, facts)
+    return data
 
 
 def is_held_out(number: np.ndarray, share: float) -> np.ndarray:
@@ -157,24 +167,34 @@ def is_held_out(number: np.ndarray, share: float) -> np.ndarray:
 
 
 class Writer:
-    """Writes rows to files as they come."""
+    """Writes rows to files as they come. A file is closed with the episode that fills it, so files
+    depend on the play alone, and not on how many episodes come at a time."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.files: list[dict[str, Any]] = []
-        self.rows = 0
-        self._waiting: list[dict[str, np.ndarray]] = []
-        self._episodes = 0
+        self._waiting: list[dict[str, np.ndarray]] = []  # by rows, and `length`, `who` by episodes
+        self._rows = 0  # that are waiting
+        self._episodes = 0  # that are written
 
     def add(self, rows: Rows, counts: np.ndarray, who: np.ndarray) -> None:
         """Episodes [B, T, ...], the rows that each has [B], and who sat where [B, N]."""
+        first = 0
+        while first < len(counts):
+            filled = self._rows + np.cumsum(counts[first:]) >= SHARD_ROWS
+            last = first + int(filled.argmax()) + 1 if filled.any() else len(counts)
+            part = slice(first, last)
+            self._keep(jax.tree.map(lambda leaf: leaf[part], rows), counts[part], who[part])  # noqa: B023
+            first = last
+            if filled.any():
+                self.flush()
+
+    def _keep(self, rows: Rows, counts: np.ndarray, who: np.ndarray) -> None:
         real = np.arange(rows.time.shape[1]) < counts[:, None]  # [B, T]
         kept = packed(jax.tree.map(lambda leaf: leaf[real], rows))
         chunk = {field.name: getattr(kept, field.name) for field in fields(Rows)}
         self._waiting.append({**chunk, "length": counts.astype(np.int64), "who": who})
-        self.rows += int(counts.sum())
-        if self.rows - sum(file["rows"] for file in self.files) >= SHARD_ROWS:
-            self.flush()
+        self._rows += int(counts.sum())
 
     def flush(self) -> None:
         """Write what is waiting."""
@@ -200,7 +220,7 @@ class Writer:
             }
         )
         self._episodes += len(length)
-        self._waiting = []
+        self._waiting, self._rows = [], 0
 
 
 @contextmanager

@@ -26,7 +26,7 @@ from hopplus.games.game import Game
 from hopplus.learning.dataset import Data
 from hopplus.learning.fit import Fit, Fitter
 from hopplus.learning.restore import seed_keys
-from hopplus.learning.samples import Sampler, steps_of
+from hopplus.learning.samples import Sampler, seat_steps
 from hopplus.models.goal import GoalPart
 from hopplus.models.opponent import OpponentPart
 from hopplus.models.part import Part
@@ -113,33 +113,37 @@ def class_weights_of(config: PretrainConfig, data: Data) -> tuple[float, ...]:
         return ()
     counts = np.zeros(len(data.game.action_names))
     for shard in data.iterate():
-        row, seat = steps_of(shard, config.fit.held_out, measured=False).T
+        row, seat = seat_steps(shard, config.fit.held_out, measured=False).T
         counts += np.bincount(np.asarray(shard.rows.joint)[row, seat], minlength=len(counts))
     weights = counts.sum() / (np.count_nonzero(counts) * np.maximum(counts, 1))
     return tuple(np.where(counts > 0, weights, 0.0).tolist())
 
 
+def kind_of(run: RunFolder) -> type[PretrainConfig]:
+    """What configures a run of `hopplus pretrain`."""
+    kind = KINDS.get(run.kind)
+    if kind is None:
+        raise ConfigError(
+            f"{run.path} is a run of kind {run.kind} and not of hopplus pretrain: it has no model"
+            " of its own to look at"
+        )
+    return kind
+
+
 def setting_of(run: RunFolder, data: Data | None = None) -> Setting:
     """What an existing run fits; class weights only with the data."""
-    facts, kind = run.facts(), KINDS.get(run.kind)
-    if kind is None:
-        raise ConfigError(f"{run.path} is a run of kind {run.kind} and has no model to look at")
-    config = run.config_of(kind)
+    facts, config = run.facts(), run.config_of(kind_of(run))
     weights = class_weights_of(config, data) if data else ()
     return make_setting(config, from_json(GameConfig, facts["game"]), read_prior(run), weights)
 
 
-def load_part(run: RunFolder, seed: int = 0) -> tuple[Setting, Params]:
-    """The model of a run and what it had learned at its best; `seed` counts from 0."""
+def load_parts(run: RunFolder) -> tuple[Setting, Params]:
+    """The model of a run, and what each seed had learned at its best, [S, ...]."""
     setting = setting_of(run)
-    if not 0 <= seed < setting.config.seeds:
-        seeds = setting.config.seeds
-        raise ConfigError(f"the run has {seeds} seeds, numbered from 0, and no {seed}")
     saved = run.load(empty_fit(setting))
     if saved is None:
         raise ConfigError(f"{run.path} has no usable checkpoint yet")
-    best = jax.tree.map(lambda leaf: leaf[seed], saved.tree.best)
-    return setting, best
+    return setting, saved.tree.best
 
 
 def make_fitter(setting: Setting, steps: int) -> Fitter:
@@ -155,10 +159,10 @@ def empty_fit(setting: Setting) -> Fit:
 
 
 def find_prior(config: PretrainConfig, game: Game) -> Prior | None:
-    """The goal prior that a configuration asks for, of a run elsewhere."""
+    """The goal prior that a configuration asks for: the first seed's of a run elsewhere."""
     if not (isinstance(config, PretrainOpponent) and config.goal_run):
         return None
-    setting, params = load_part(open_run(Path(config.goal_run)))
+    setting, params = load_parts(open_run(Path(config.goal_run)))
     if not isinstance(setting.part, GoalPart):
         raise ConfigError(f"--goal-run {config.goal_run} is of kind {setting.config.kind}, no goal")
     if setting.part.shape != game.shape:
@@ -166,7 +170,7 @@ def find_prior(config: PretrainConfig, game: Game) -> Prior | None:
             f"--goal-run {config.goal_run} is of boards {setting.part.shape}, the data of"
             f" {game.shape}"
         )
-    return Prior(setting.part, params)
+    return Prior(setting.part, jax.tree.map(lambda leaf: leaf[0], params))
 
 
 def write_prior(folder: Path, prior: Prior | None) -> None:

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +17,15 @@ from hopplus.learning.parts import (
     Setting,
     empty_fit,
     find_prior,
+    kind_of,
     make_fitter,
     make_setting,
     setting_of,
     write_prior,
 )
 from hopplus.learning.restore import seed_keys
-from hopplus.learning.samples import Source, source_of, steps_of
-from hopplus.runs.checkpoint import steps_of as checkpoints_of
+from hopplus.learning.samples import Source, seat_steps, source_of
+from hopplus.runs.checkpoint import steps_of
 from hopplus.runs.folder import RunError, RunFolder, make_run
 from hopplus.runs.interrupt import patient_interrupt
 from hopplus.runs.tensorboard import tensorboard
@@ -41,14 +42,15 @@ class Epoch:
 
 def new_pretrain(path: Path, config: PretrainConfig) -> RunFolder:
     """Make the folder of a run; a goal prior it needs is copied into it."""
+    config = replace(config, data=str(Path(config.data).resolve()))  # found from anywhere
     data = open_data(Path(config.data))
     prior = find_prior(config, data.game)
     make_setting(config, data.game_config, prior)  # complains if it must
     counted = Counts(config, data)
-    for episodes, name in ((counted.fitted, "fit"), (counted.measured, "measure")):
-        if sum(episodes) == 0:
+    for samples, name in ((counted.fitted, "fit"), (counted.measured, "measure")):
+        if sum(samples) == 0:
             raise ConfigError(f"{config.data} has no episode to {name} with: record more")
-    about = {"game": data.facts["game"], "data": data.fingerprint}
+    about = {"game": data.facts["game"], "data": data.fingerprint, "origin": data.origin}
     with make_run(path, config, about) as folder:
         write_prior(folder, prior)
     return RunFolder(path)
@@ -61,15 +63,16 @@ class Counts:
         held_out = config.fit.held_out
         self.fitted, self.measured = [], []
         for shard in data.iterate():
-            self.fitted.append(len(steps_of(shard, held_out, measured=False)))
-            self.measured.append(len(steps_of(shard, held_out, measured=True)))
+            self.fitted.append(len(seat_steps(shard, held_out, measured=False)))
+            self.measured.append(len(seat_steps(shard, held_out, measured=True)))
         # A batch is never larger than what the fullest file has.
         self.batch = min(config.fit.batch, max(self.fitted))
 
     @property
     def batches(self) -> list[int]:
-        """Whole batches of each file; what is left over differs from epoch to epoch."""
-        return [count // self.batch for count in self.fitted]
+        """Whole batches of each file; what is left over differs from epoch to epoch. A file that
+        does not fill one has one all the same, with some samples twice."""
+        return [max(count // self.batch, min(count, 1)) for count in self.fitted]
 
     @property
     def most_batches(self) -> int:
@@ -127,7 +130,7 @@ class Session:
             self._shard = self.data.shard(number)
             self._source = source_of(self._shard, self.data.most_rows)
             self._read = number
-        return steps_of(self._shard, self.config.fit.held_out, measured=measured), self._source
+        return seat_steps(self._shard, self.config.fit.held_out, measured=measured), self._source
 
 
 def pretrain(
@@ -141,20 +144,26 @@ def pretrain(
     Goes on bit for bit as if it had never stopped. Ctrl-C raises `KeyboardInterrupt`; what was
     fitted since the last epoch will be fitted again.
     """
+    with run.locked():
+        return _pretrain(run, session, on_epoch, on_samples)
+
+
+def _pretrain(
+    run: RunFolder,
+    session: Session,
+    on_epoch: Callable[[Epoch], None],
+    on_samples: Callable[[int, str], None],
+) -> dict[str, Any]:
     began = time.monotonic()
     config = session.config
-    found = run.load(empty_fit(session.setting)) if checkpoints_of(run.checkpoints) else None
+    found = run.load(empty_fit(session.setting)) if steps_of(run.checkpoints) else None
     done, before = (found.step, found.facts) if found else (0, {})
     if before.get("finished") and (result := run.result()):
         return result
     fit: Fit = found.tree if found else jax.jit(jax.vmap(session.fitter.init))(seed_keys(config))
     run.rewind(done)
     finished, note = bool(before.get("finished")), ""
-    with (
-        run.locked(),
-        tensorboard(run.path, done + 1) as show,
-        patient_interrupt() as interrupted,
-    ):
+    with tensorboard(run.path, done + 1) as show, patient_interrupt() as interrupted:
         while not finished:
             done += 1
 
@@ -173,8 +182,8 @@ def pretrain(
                 "seconds": before.get("seconds", 0.0) + time.monotonic() - began,
                 "finished": finished,
             }
+            on_epoch(Epoch(done, fit, record))  # before saving: a kill in between repeats it
             run.save(done, fit, facts, config.keep)
-            on_epoch(Epoch(done, fit, record))
             note = f"held-out loss {np.mean(record['held_out_loss']):.4g} after {done} epochs"
     seconds = before.get("seconds", 0.0) + time.monotonic() - began
     result = _summary(run, session.counts) | {"seconds": seconds}
@@ -182,12 +191,12 @@ def pretrain(
     return result
 
 
-def open_session(run: RunFolder) -> Session:
-    """What a run fits and with what data, which must be what it began with."""
-    config = setting_of(run).config
-    data = open_data(Path(config.data))
+def open_session(run: RunFolder, data_path: Path | None = None) -> Session:
+    """What a run fits and with what data, which must be what it began with, wherever it is now."""
+    config = run.config_of(kind_of(run))
+    data = open_data(data_path or Path(config.data))
     if data.fingerprint != run.facts().get("data"):
-        raise ConfigError(f"{config.data} is not the data that {run.path} began with")
+        raise ConfigError(f"{data.path} is not the data that {run.path} began with")
     return Session(data, setting_of(run, data))
 
 
@@ -199,7 +208,7 @@ def _batches(
     all_seeds = np.zeros((config.seeds, counts.most_batches, counts.batch, 2), np.int32)
     for place in range(config.seeds):
         dice = np.random.default_rng([config.seed + place, epoch, shard])
-        chosen = dice.permutation(len(steps))[: number * counts.batch]
+        chosen = np.resize(dice.permutation(len(steps)), number * counts.batch)
         all_seeds[place, :number] = steps[chosen].reshape(number, counts.batch, 2)
     return jnp.asarray(all_seeds)
 

@@ -1,7 +1,7 @@
 """From recorded rows to what models learn from."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import equinox as eqx
 import jax
@@ -34,7 +34,7 @@ def source_of(shard: Shard, size: int) -> Source:
     return Source(rows, filled(shard.last_seen), filled(shard.caught))
 
 
-def steps_of(shard: Shard, held_out: float, *, measured: bool) -> np.ndarray:
+def seat_steps(shard: Shard, held_out: float, *, measured: bool) -> np.ndarray:
     """[M, 2] int32 rows and seats: every step of every seat present, of the episodes that are held
     out (`measured`), or of the others."""
     chosen = is_held_out(shard.number, held_out) == measured
@@ -48,7 +48,7 @@ class Sampler:
 
     game: Game
     ahead: int = 5  # `Sample.later` is at most so many steps later
-    goal: str = "none"  # what `Sample.goal` is: none, caught or hindsight
+    goal: Literal["none", "caught", "hindsight"] = "none"  # what `Sample.goal` is
     prior: GoalPart | None = None  # whose goals, in hindsight
 
     @property

@@ -38,6 +38,11 @@ def train(
 
     Goes on bit for bit as if it had never stopped. Ctrl-C saves and raises `KeyboardInterrupt`.
     """
+    with run.locked():
+        return _train(run, on_update)
+
+
+def _train(run: RunFolder, on_update: Callable[[Moment], None]) -> dict[str, Any]:
     config = run.config()
     learner = restored_learner(run)
     update = jax.jit(jax.vmap(learner.update), donate_argnums=0)
@@ -51,7 +56,6 @@ def train(
     run.rewind(done)
     compiled, late = 0.0, deque(run.metrics()[-SCORED:], SCORED)
     with (
-        run.locked(),
         tensorboard(run.path, (done + 1) * config.ppo.steps) as show,
         patient_interrupt() as interrupted,
     ):

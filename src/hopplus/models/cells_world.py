@@ -44,8 +44,8 @@ class CellsWorld(eqx.Module):
             done=jax.nn.sigmoid(done),
         )
 
-    def settled(self, before: View, prediction: Prediction) -> jax.Array:
-        return (prediction.planes > 0.5).astype(jnp.float32)
+    def settled(self, prediction: Prediction) -> tuple[jax.Array, jax.Array]:
+        return (prediction.planes > 0.5).astype(jnp.float32), prediction.gone > 0.5
 
     def losses(self, sample: Sample, channel_weights: jax.Array) -> Metrics:
         cells, rewards, gone, legal, done = self._judged(sample.view, sample.joint)

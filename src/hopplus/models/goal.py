@@ -23,7 +23,7 @@ class GoalCode(eqx.Module):
     """The distribution of a goal."""
 
     mean: jax.Array  # [G] float32; of a discrete goal, the probabilities of its categories
-    log_std: jax.Array  # [G] float32; of a discrete goal, the log-probabilities
+    log: jax.Array  # [G] float32, log standard deviations; of a discrete goal, log-probabilities
 
 
 class GoalPrior(eqx.Module):
@@ -61,7 +61,6 @@ class GoalPart:
     shape: tuple[int, int, int]
     actions: int
     config: GoalConfig
-    name: str = "goal"
 
     def init(self, key: jax.Array) -> Params:
         return GoalPrior(self.shape, self.actions, self.config, key)
@@ -86,16 +85,16 @@ class GoalPart:
         """[G] a goal drawn so that gradients reach the code."""
         if self.config.kind == "discrete":
             noise = jax.random.gumbel(key, code.mean.shape)
-            soft = jax.nn.softmax((code.log_std + noise) / self.config.temperature)
+            soft = jax.nn.softmax((code.log + noise) / self.config.temperature)
             hard = jax.nn.one_hot(jnp.argmax(soft), self.config.size)
             return hard + soft - jax.lax.stop_gradient(soft)
-        return code.mean + jnp.exp(code.log_std) * jax.random.normal(key, code.mean.shape)
+        return code.mean + jnp.exp(code.log) * jax.random.normal(key, code.mean.shape)
 
     def divergence(self, code: GoalCode) -> jax.Array:
         """[G] the Kullback-Leibler divergence from the prior, by number or category."""
         if self.config.kind == "discrete":
-            return code.mean * (code.log_std + jnp.log(self.config.size))
-        return 0.5 * (code.mean**2 + jnp.exp(2 * code.log_std) - 1) - code.log_std
+            return code.mean * (code.log + jnp.log(self.config.size))
+        return 0.5 * (code.mean**2 + jnp.exp(2 * code.log) - 1) - code.log
 
     def planes(self, params: GoalPrior, goal: jax.Array) -> jax.Array:
         """[H, W, C] logits of the view a goal stands for; only with the reconstruction loss."""

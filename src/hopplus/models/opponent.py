@@ -49,7 +49,6 @@ class OpponentPart:
     goal: int  # numbers of the goal it is given
     net: NetConfig
     class_weights: tuple[float, ...]  # [A]
-    name: str = "opponent"
 
     def init(self, key: jax.Array) -> Params:
         return OpponentModel(self.shape, self.seats, self.actions, self.goal, self.net, key)

@@ -13,11 +13,6 @@ Metrics = dict[str, jax.Array]
 class Part(Protocol):
     """A model that learns from samples of play; a frozen value."""
 
-    @property
-    def name(self) -> str:
-        """What its losses are called by."""
-        ...
-
     def init(self, key: jax.Array) -> Params:
         """Fresh parameters."""
         ...

@@ -1,7 +1,7 @@
 """A world model that can only say what is possible.
 
-A player is in one cell or gone for good and moves one cell at most; things on the board stay where
-they are or are taken.
+A player is in one free cell or gone for good, and moves one cell at most; things on the board stay
+where they are or are taken.
 """
 
 import equinox as eqx
@@ -12,7 +12,7 @@ import numpy as np
 from hopplus.games.grid import MOVES
 from hopplus.models.nets import Layers, binary_loss, surroundings
 from hopplus.models.part import Metrics
-from hopplus.models.world import Board, Prediction
+from hopplus.models.world import Board, Prediction, stepped
 from hopplus.types import Sample, View
 
 
@@ -45,7 +45,7 @@ class StructuredWorld(eqx.Module):
         choices, stays, reward = self._judged(seats, grounds, joint)
         chance = jax.nn.softmax(choices)  # [N, moves + 1]
         there = seats.sum(axis=1)  # [N] 1 present, 0 gone
-        moved = jnp.einsum("nm,nmc->nc", chance[:, :-1], shifted(seats, b))
+        moved = jnp.einsum("nm,nmc->nc", chance[:, :-1], _moves(seats, grounds[0], b))
         things = grounds[1:] * jax.nn.sigmoid(stays)
         after = jnp.concatenate([moved, grounds[:1], things])  # [C, H*W]
         return Prediction(
@@ -56,20 +56,21 @@ class StructuredWorld(eqx.Module):
             done=jax.nn.sigmoid(self._ending(moved, things, view.time)),
         )
 
-    def settled(self, before: View, prediction: Prediction) -> jax.Array:
+    def settled(self, prediction: Prediction) -> tuple[jax.Array, jax.Array]:
         b = self.board
         players = prediction.planes[..., : b.seats].reshape(-1, b.seats)  # [H*W, N]
         best = jax.nn.one_hot(players.argmax(axis=0), len(players), axis=0)
         stays = players.max(axis=0) > prediction.gone
         rest = (prediction.planes[..., b.seats :] > 0.5).astype(jnp.float32)
-        return jnp.concatenate([(best * stays).reshape(*b.shape[:2], b.seats), rest], axis=-1)
+        there = (best * stays).reshape(*b.shape[:2], b.seats)
+        return jnp.concatenate([there, rest], axis=-1), ~stays
 
     def losses(self, sample: Sample, channel_weights: jax.Array) -> Metrics:
         b = self.board
         seats, grounds = _parted(sample.view.planes, b)
         seats_after, grounds_after = _parted(sample.after.planes, b)
         choices, stays, reward = self._judged(seats, grounds, sample.joint)
-        landed = (shifted(seats, b) * seats_after[:, None]).sum(axis=-1)  # [N, moves]
+        landed = (_moves(seats, grounds[0], b) * seats_after[:, None]).sum(axis=-1)  # [N, moves]
         target = jnp.append(landed, 1 - landed.sum(axis=1, keepdims=True), axis=1)
         where = -(target * jax.nn.log_softmax(choices)).sum(axis=1)  # [N]
         present = sample.present
@@ -105,7 +106,7 @@ class StructuredWorld(eqx.Module):
             axis=1,
         )
         out = jax.vmap(self.seat)(features)
-        reachable = shifted(seats, b).sum(axis=-1) > 0  # [N, moves]
+        reachable = _moves(seats, grounds[0], b).sum(axis=-1) > 0  # [N, moves]
         possible = jnp.append(reachable, jnp.ones((b.seats, 1), bool), axis=1)
         choices = jnp.where(possible, out[:, :-1], -1e9)
         stays = self._staying(seats, here.sum(axis=1))
@@ -155,15 +156,11 @@ def _parted(planes: jax.Array, board: Board) -> tuple[jax.Array, jax.Array]:
     return flat[: board.seats], flat[board.seats :]
 
 
-def shifted(seats: jax.Array, board: Board) -> jax.Array:
-    """[N, moves, H*W] the seats' planes after each move; empty where it leads off the board."""
-    height, width, _ = board.shape
-    wide = jnp.pad(seats.reshape(-1, height, width), ((0, 0), (1, 1), (1, 1)))
-    moved = [
-        wide[:, 1 - row : 1 - row + height, 1 - column : 1 - column + width]
-        for row, column in MOVES
-    ]
-    return jnp.stack(moved, axis=1).reshape(len(seats), len(MOVES), -1)
+def _moves(seats: jax.Array, walls: jax.Array, board: Board) -> jax.Array:
+    """[N, moves, H*W] the seats' planes [N, H*W] after each move; empty where it leads off the
+    board or into a wall [H*W]."""
+    moved = stepped(seats.T.reshape(*board.shape[:2], -1))
+    return moved.reshape(len(moved), -1, len(seats)).transpose(2, 0, 1) * (1 - walls)
 
 
 def _patches(grounds: jax.Array, board: Board) -> jax.Array:

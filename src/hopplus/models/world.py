@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 
 from hopplus.games.game import Game
-from hopplus.games.grid import STAY
+from hopplus.games.grid import MOVES, STAY
 from hopplus.models.part import Metrics
 from hopplus.types import Sample, View
 
@@ -54,8 +54,8 @@ class World(Protocol):
         """The next moment after [N] actions."""
         ...
 
-    def settled(self, before: View, prediction: Prediction) -> jax.Array:
-        """[H, W, C] float32, 0 or 1: the likeliest next planes."""
+    def settled(self, prediction: Prediction) -> tuple[jax.Array, jax.Array]:
+        """The likeliest next planes [H, W, C] float32, 0 or 1, and who is gone then [N] bool."""
         ...
 
     def losses(self, sample: Sample, channel_weights: jax.Array) -> Metrics:
@@ -66,7 +66,7 @@ class World(Protocol):
 def imagined(world: World, view: View, joint: jax.Array, horizon: int) -> tuple[View, Prediction]:
     """The seat's likeliest next view, and the prediction it was settled from."""
     prediction = world(view, joint)
-    planes = world.settled(view, prediction)
+    planes, _ = world.settled(prediction)
     seats = joint.shape[0]
     present = view.planes[..., :seats].sum(axis=(0, 1)) > 0
     legal = prediction.legal[0] > 0.5
@@ -77,3 +77,13 @@ def imagined(world: World, view: View, joint: jax.Array, horizon: int) -> tuple[
         last_actions=jnp.where(present, joint, -1),
     )
     return after, prediction
+
+
+def stepped(planes: jax.Array) -> jax.Array:
+    """[moves, H, W, N] the seats' planes [H, W, N] after each move; empty where it leads off the
+    board."""
+    height, width, _ = planes.shape
+    wide = jnp.pad(planes, ((1, 1), (1, 1), (0, 0)))
+    return jnp.stack(
+        [wide[1 - row : 1 - row + height, 1 - column : 1 - column + width] for row, column in MOVES]
+    )

@@ -19,7 +19,6 @@ class WorldPart:
 
     board: Board
     config: WorldConfig
-    name: str = "world"
 
     def init(self, key: jax.Array) -> Params:
         match self.config.head:

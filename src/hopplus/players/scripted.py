@@ -6,6 +6,7 @@ things on the board (zero for a player that is after none).
 """
 
 import difflib
+import re
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -237,6 +238,14 @@ def scripted(name: str, game: Game) -> Player:
     near = difflib.get_close_matches(name, known, 1)
     hint = f" (did you mean {near[0]}?)" if near else ""
     raise ConfigError(f"no player is called {name!r}{hint}; there are {', '.join(known)}")
+
+
+def drawn_from(name: str, game: Game) -> list[str]:
+    """The players without memory of whom a player is one, drawn anew each episode in the order of
+    the game's targets: two for a switch, and only itself for any other."""
+    if not re.fullmatch(r"switch|noisy-switch:.*", name):
+        return [name]
+    return [name.replace("switch", kind) for kind in game.targets]
 
 
 def _rate(name: str, text: str) -> float:

@@ -80,8 +80,10 @@ class RunFolder:
         """The configuration the run was made with, if it is one of that kind."""
         facts = self.facts()
         if self.kind != kind.kind:
+            hint = f"; see hopplus diagnose models {self.path}" if kind is TrainConfig else ""
             raise ConfigError(
-                f"{self.path} is a run of kind {self.kind}, and one of kind {kind.kind} is needed"
+                f"{self.path} is a run of kind {self.kind}, and one of kind {kind.kind} is"
+                f" needed{hint}"
             )
         try:
             return from_json(kind, facts["config"])
