@@ -28,6 +28,7 @@ from hopplus.learning.parts import (
     Prior,
     Setting,
     class_weights_of,
+    doubts,
     make_fitter,
     make_setting,
 )
@@ -254,6 +255,16 @@ def test_convolutions_are_those_of_jax() -> None:
         planes[None], kernel, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")
     )[0]
     np.testing.assert_allclose(convolved(planes, kernel), theirs, rtol=1e-4, atol=1e-4)
+
+
+def test_what_no_world_model_can_know_is_said() -> None:
+    world, goal = PretrainWorld(""), PretrainGoal("")
+    assert doubts(world, GAME) == []
+    unequal = replace(GAME, strength=(1.0, 1.0, 2.0), grace=3)
+    strength, grace = doubts(world, unequal)
+    assert "game.strength" in strength
+    assert "game.grace" in grace
+    assert doubts(goal, unequal) == []
 
 
 @pytest.mark.parametrize(

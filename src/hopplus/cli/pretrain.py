@@ -11,9 +11,17 @@ import tyro
 
 from hopplus.cli.diagnose import measure_run
 from hopplus.cli.measures import print_measures
-from hopplus.config import PretrainConfig, PretrainGoal, PretrainOpponent, PretrainWorld
+from hopplus.config import (
+    GameConfig,
+    PretrainConfig,
+    PretrainGoal,
+    PretrainOpponent,
+    PretrainWorld,
+    from_json,
+)
 from hopplus.diagnosis.measures import write_measures
 from hopplus.diagnosis.models import make_diagnosis, measure_seeds
+from hopplus.learning.parts import doubts
 from hopplus.learning.pretrain import Epoch, new_pretrain, open_session, pretrain
 from hopplus.runs.folder import RunFolder
 from hopplus.runs.progress import Progress
@@ -44,6 +52,8 @@ class Pretrain:
         config: PretrainConfig = self.config
         stamp = time.strftime("%Y%m%d-%H%M%S")
         run = new_pretrain(self.runs / (self.name or f"{config.kind}-{stamp}"), config)
+        for doubt in doubts(config, from_json(GameConfig, run.facts()["game"])):
+            say(doubt)
         return carry_on_pretrain(run, self.json)
 
 

@@ -107,6 +107,23 @@ def _check_world(config: PretrainWorld, game_config: GameConfig, game: Game) -> 
         )
 
 
+def doubts(config: PretrainConfig, game: GameConfig) -> list[str]:
+    """What no model of this kind can know of such a game, in sentences."""
+    found = []
+    if isinstance(config, PretrainWorld):
+        if len(set(game.weights)) > 1:
+            found.append(
+                "game.strength is unequal, and a model that serves all seats is not told which seat"
+                " it is: expect errors in the reward"
+            )
+        if game.grace:
+            found.append(
+                "with game.grace the end depends on when the first catch was, which no view tells:"
+                " expect errors in the episode's end"
+            )
+    return found
+
+
 def class_weights_of(config: PretrainConfig, data: Data) -> tuple[float, ...]:
     """[A] one over how often each action is taken, 1 on average; empty where none are wanted."""
     if not (isinstance(config, PretrainOpponent) and config.opponent.weighted):
