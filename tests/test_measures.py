@@ -25,9 +25,9 @@ from hopplus.diagnosis.classes import (
     class_figures,
     confusion,
     cross_entropy,
+    mean_area,
     top_k,
 )
-from hopplus.diagnosis.goal import mean_area
 from hopplus.diagnosis.measures import Measures, finite, write_measures
 from hopplus.diagnosis.observers import Observer
 from hopplus.diagnosis.opponent import opponent_figures

@@ -1,30 +1,25 @@
 """Models by their configuration, and models of finished runs."""
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import jax
 import numpy as np
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save as save_tensors
 
 from hopplus.config import (
     ConfigError,
     GameConfig,
-    GoalConfig,
     PretrainConfig,
     PretrainGoal,
     PretrainOpponent,
     PretrainWorld,
     from_json,
-    to_json,
 )
 from hopplus.games import make_game
 from hopplus.games.game import Game
 from hopplus.learning.dataset import Data
 from hopplus.learning.fit import Fit, Fitter
+from hopplus.learning.prior import Prior, read_prior
 from hopplus.learning.restore import seed_keys
 from hopplus.learning.samples import Sampler, seat_steps
 from hopplus.models.goal import GoalPart
@@ -32,22 +27,12 @@ from hopplus.models.opponent import OpponentPart
 from hopplus.models.part import Part
 from hopplus.models.world import board_of
 from hopplus.models.world_part import WorldPart
-from hopplus.runs.checkpoint import filled, named_arrays, write_durably
 from hopplus.runs.folder import RunFolder, open_run
 from hopplus.types import Params
 
 KINDS: dict[str, type[PretrainConfig]] = {
     kind.kind: kind for kind in (PretrainGoal, PretrainOpponent, PretrainWorld)
 }
-PRIOR_FILE = "goal.safetensors"  # where a run keeps the goal prior it was given
-
-
-@dataclass(frozen=True)
-class Prior:
-    """A goal prior and what it has learned."""
-
-    part: GoalPart
-    params: Params
 
 
 @dataclass(frozen=True)
@@ -151,7 +136,8 @@ def setting_of(run: RunFolder, data: Data | None = None) -> Setting:
     """What an existing run fits; class weights only with the data."""
     facts, config = run.facts(), run.config_of(kind_of(run))
     weights = class_weights_of(config, data) if data else ()
-    return make_setting(config, from_json(GameConfig, facts["game"]), read_prior(run), weights)
+    game = from_json(GameConfig, facts["game"])
+    return make_setting(config, game, read_prior(run.path, make_game(game)), weights)
 
 
 def load_parts(run: RunFolder) -> tuple[Setting, Params]:
@@ -188,28 +174,3 @@ def find_prior(config: PretrainConfig, game: Game) -> Prior | None:
             f" {game.shape}"
         )
     return Prior(setting.part, jax.tree.map(lambda leaf: leaf[0], params))
-
-
-def write_prior(folder: Path, prior: Prior | None) -> None:
-    """Put a goal prior into a run's folder, so that the run needs nothing outside."""
-    if prior is not None:
-        about = {"goal": json.dumps(to_json(prior.part.config))}
-        write_durably(folder / PRIOR_FILE, save_tensors(named_arrays(prior.params), about))
-
-
-def read_prior(run: RunFolder) -> Prior | None:
-    """The goal prior that a run keeps, if it keeps one."""
-    path = run.path / PRIOR_FILE
-    if not path.exists():
-        return None
-    try:
-        with safe_open(path, "numpy") as file:
-            about: dict[str, Any] = file.metadata() or {}
-            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        config = from_json(GoalConfig, json.loads(about["goal"]))
-    except (OSError, SafetensorError, KeyError, ValueError, TypeError) as error:
-        raise ConfigError(f"cannot read the goal prior {path}: {error}") from error
-    game = make_game(from_json(GameConfig, run.facts()["game"]))
-    part = GoalPart(game.shape, len(game.action_names), config)
-    like = jax.eval_shape(part.init, jax.random.key(0))
-    return Prior(part, filled(like, arrays, str(path)))

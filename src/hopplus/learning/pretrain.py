@@ -21,8 +21,8 @@ from hopplus.learning.parts import (
     make_fitter,
     make_setting,
     setting_of,
-    write_prior,
 )
+from hopplus.learning.prior import write_prior
 from hopplus.learning.restore import seed_keys
 from hopplus.learning.samples import Source, seat_steps, source_of
 from hopplus.runs.checkpoint import steps_of
