@@ -48,7 +48,7 @@ class OpponentConfig:
     view that the player has later on (needs --goal-run). The last two look into the future."""
     weighted: bool = False
     """Weigh classes by how rare they are."""
-    net: NetConfig = field(default_factory=lambda: NetConfig(kind="centred", hidden=128))
+    net: NetConfig = field(default_factory=lambda: NetConfig(kind="centred", hidden=256))
 
     def __post_init__(self) -> None:
         kinds = ("none", "caught", "hindsight")
@@ -147,7 +147,7 @@ class PretrainOpponent(_Pretrain):
     goal_run: str | None = None
     """The run whose goals the model is given, with --opponent.goal hindsight: its first seed's."""
     opponent: OpponentConfig = field(default_factory=OpponentConfig)
-    fit: FitConfig = field(default_factory=lambda: FitConfig(weight_decay=0.3))
+    fit: FitConfig = field(default_factory=lambda: FitConfig(weight_decay=1.0))
 
     def __post_init__(self) -> None:
         super().__post_init__()
