@@ -120,7 +120,7 @@ class RunFolder:
             yield
             return
         with clear_errors(f"write in {self.path}"):
-            file = (self.path / ".lock").open("w")
+            file = (self.path / ".lock").open("a")  # leaves the time of a finished run alone
         with file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
