@@ -108,7 +108,7 @@ def test_killed_and_resumed(whole: Path, data: Path, tmp_path: Path) -> None:
 def test_interrupted(data: Path, tmp_path: Path) -> None:
     run = tmp_path / "stopped"
     arguments = opponent(
-        tmp_path, "stopped", data, "--fit.epochs", "100000", "--fit.patience", "9999"
+        tmp_path, "stopped", data, "--fit.epochs", "100000", "--fit.patience", "9999", *RARELY
     )
     process = subprocess.Popen(
         [sys.executable, "-m", "hopplus", *arguments], stderr=subprocess.PIPE, text=True
@@ -118,7 +118,7 @@ def test_interrupted(data: Path, tmp_path: Path) -> None:
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
-    assert process.returncode == 130
+    assert process.returncode == 130, err
     assert f"hopplus resume {run}" in err
     assert "Traceback" not in err
 
@@ -223,7 +223,6 @@ def test_goals_given_to_opponents(
     }
     given = {
         "hindsight": ["--opponent.goal", "hindsight", "--goal-run", str(tmp_path / "goal")],
-        "caught": ["--opponent.goal", "caught"],
         "none": [],
     }
     losses = {}
@@ -232,7 +231,6 @@ def test_goals_given_to_opponents(
         result = json.loads((tmp_path / name / "result.json").read_text())
         losses[name] = np.mean(result["held_out_loss"])
     assert losses["hindsight"] < losses["none"]
-    assert losses["caught"] < losses["none"]
     shutil.rmtree(tmp_path / "goal")  # the run that used it needs nothing outside
     assert main(["diagnose", "models", str(tmp_path / "hindsight")]) == 0
     capsys.readouterr()
@@ -298,14 +296,13 @@ def test_clear_errors(
     record_small(moved, "--seed", "5")
     shutil.copytree(tmp_path / "moved", tmp_path / "changed")
     (tmp_path / "changed" / "result.json").unlink()
-    few = record_small(tmp_path / "few", "--episodes", "5")
     wide = record_small(tmp_path / "wide", "--episodes", "5", "--game.horizon", "11")
     for arguments, words in (
         (["resume", str(tmp_path / "changed")], "is not the data that"),
         (["evaluate", str(whole)], f"hopplus diagnose models {whole}"),
         (opponent(tmp_path, "x", tmp_path / "nowhere"), "there is no folder"),
         (["diagnose", "models", str(whole), "--data", str(wide)], "of another game"),
-        (opponent(tmp_path, "x", few), "has no episode to measure"),
+        (opponent(tmp_path, "x", data, "--fit.held-out", "1e-3"), "has no episode to measure"),
         (opponent(tmp_path, "x", data, "--opponent.goal", "wish"), "opponent.goal"),
         (["diagnose", "models", str(tmp_path / "nowhere")], "is not a run of hopplus"),
         (["diagnose", "models", str(whole), "--data", str(whole)], "is not recorded play"),
