@@ -113,7 +113,7 @@ def test_interrupted(data: Path, tmp_path: Path) -> None:
     process = subprocess.Popen(
         [sys.executable, "-m", "hopplus", *arguments], stderr=subprocess.PIPE, text=True
     )
-    while not (run / "checkpoints" / "1").exists():
+    while not (run / "checkpoints").exists():
         assert process.poll() is None
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
