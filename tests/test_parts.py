@@ -185,14 +185,15 @@ def test_an_opponent_is_only_given_legal_actions(data: Data) -> None:
 
 def test_goals_in_hindsight_are_those_of_the_later_view(data: Data) -> None:
     prior = make_setting(PARTS["action-2"], GAME)
-    assert isinstance(prior.part, GoalPart)
-    params = prior.part.init(jax.random.key(3))
+    part = prior.part
+    assert isinstance(part, GoalPart)
+    params = part.init(jax.random.key(3))
     config = PretrainOpponent(
         "", goal_run="somewhere", opponent=OpponentConfig("hindsight", net=SMALL)
     )
-    setting = make_setting(config, GAME, Prior(prior.part, params))
+    setting = make_setting(config, GAME, Prior(part, params))
     samples = samples_of(setting, data)
-    goals = jax.jit(jax.vmap(lambda view: prior.part.goal(params, view)))(samples.later)  # type: ignore[attr-defined]
+    goals = jax.jit(jax.vmap(lambda view: part.goal(params, view)))(samples.later)
     np.testing.assert_allclose(samples.goal, goals, rtol=1e-5, atol=1e-6)
     assert np.abs(np.asarray(samples.goal)).max() > 0
 
