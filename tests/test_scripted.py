@@ -15,7 +15,7 @@ from hopplus.config import ConfigError, StagHuntConfig
 from hopplus.games.game import views
 from hopplus.games.grid import MOVES
 from hopplus.games.stag_hunt import StagHunt
-from hopplus.players.choice import draw
+from hopplus.models.chance import draw
 from hopplus.players.scripted import first_moves, player_names, scripted
 from hopplus.players.seating import Seating, seat_players
 from hopplus.types import Act

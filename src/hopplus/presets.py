@@ -10,6 +10,13 @@ PRESETS: Mapping[str, TrainConfig] = MappingProxyType(
         "ppo": TrainConfig(),
         "ppo-shared": TrainConfig(ppo=PPOConfig(parameters="shared")),
         "ppo-prosocial": TrainConfig(ppo=PPOConfig(prosociality=1.0)),
+        "goal": TrainConfig(parts=("opponent", "goal")),
+        # Three times as many steps to learn from carry larger and more gradient steps.
+        "hop-plus": TrainConfig(
+            parts=("opponent", "goal", "world", "imagination"),
+            ppo=PPOConfig(epochs=2, minibatches=16, learning_rate=2e-3, clip=0.3),
+            steps=500_000,
+        ),
     }
 )
 ABOUT: Mapping[str, str] = MappingProxyType(
@@ -17,5 +24,7 @@ ABOUT: Mapping[str, str] = MappingProxyType(
         "ppo": "PPO self-play, every seat with parameters of its own",
         "ppo-shared": "PPO self-play, one set of parameters for all seats",
         "ppo-prosocial": "PPO self-play, every seat is rewarded with everyone's mean",
+        "goal": "PPO with goals inferred and opponents modelled, without a world model",
+        "hop-plus": "HOP+: goals, opponents, a world model and imagination beside PPO",
     }
 )

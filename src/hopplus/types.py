@@ -42,6 +42,7 @@ class Act(eqx.Module):
     log_prob: jax.Array  # [] float32, of the action taken
     value: jax.Array  # [] float32, expected return; 0 for players that do not estimate one
     goal: jax.Array  # [G] float32, what it is after; size 0 for players without goals
+    inferred: jax.Array  # [J] float32, what it takes the others to be after; size 0 for no idea
 
 
 class Trajectory(eqx.Module):
@@ -49,6 +50,7 @@ class Trajectory(eqx.Module):
 
     state: State  # [T, B, ...] before the step
     present: jax.Array  # [T, B, N] bool, seats on the board before the step
+    memory: tuple[Memory, ...]  # [T, B, ...] of each distinct player before the step
     act: Act  # [T, B, N, ...]
     outcome: Outcome  # [T, B, ...]
 

@@ -31,8 +31,8 @@ def measure_train(config: TrainConfig, seconds: float) -> TrainSpeed:
     """Train for about `seconds` after compilation, writing nothing."""
     learner = make_learner(config, {})
     began = time.perf_counter()
-    learning = jax.jit(jax.vmap(learner.init))(seed_keys(config))
-    update = jax.jit(jax.vmap(learner.update), donate_argnums=0)
+    learning = jax.jit(learner.init_all)(seed_keys(config))
+    update = jax.jit(learner.update_all, donate_argnums=0)
     learning, _ = jax.block_until_ready(update(learning))
     first = time.perf_counter() - began
     rates: list[float] = []

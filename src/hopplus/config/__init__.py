@@ -14,8 +14,17 @@ from hopplus.config.models import (
     PretrainWorld,
     WorldConfig,
 )
+from hopplus.config.net import NetConfig
+from hopplus.config.online import (
+    GoalOnline,
+    ImagineConfig,
+    OnlineConfig,
+    OpponentOnline,
+    PartName,
+    WorldOnline,
+)
 from hopplus.config.plain import from_json, to_json
-from hopplus.config.train import NetConfig, PPOConfig, TrainConfig
+from hopplus.config.train import PPOConfig, TrainConfig
 
 RunConfig: TypeAlias = TrainConfig | PretrainConfig  # what a run folder may be of
 
@@ -24,9 +33,14 @@ __all__ = [
     "FitConfig",
     "GameConfig",
     "GoalConfig",
+    "GoalOnline",
+    "ImagineConfig",
     "NetConfig",
+    "OnlineConfig",
     "OpponentConfig",
+    "OpponentOnline",
     "PPOConfig",
+    "PartName",
     "PretrainConfig",
     "PretrainGoal",
     "PretrainOpponent",
@@ -35,6 +49,7 @@ __all__ = [
     "StagHuntConfig",
     "TrainConfig",
     "WorldConfig",
+    "WorldOnline",
     "check",
     "check_whole",
     "from_json",

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Literal, TypeAlias
 
 from hopplus.config.check import ConfigError, check, check_whole
-from hopplus.config.train import NetConfig
+from hopplus.config.net import NetConfig
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Settings of networks, of PPO and of a training run."""
+"""Settings of PPO and of a training run."""
 
 import math
 from dataclasses import dataclass, field
@@ -6,29 +6,15 @@ from typing import ClassVar, Literal
 
 from hopplus.config.check import check, check_whole
 from hopplus.config.game import GameConfig
-
-
-@dataclass(frozen=True)
-class NetConfig:
-    """A network over views."""
-
-    kind: Literal["mlp", "conv", "centred"] = "mlp"
-    """Dense layers, a 3x3 convolution below them, or dense layers over the board as seen from the
-    seat's own cell."""
-    hidden: int = 64
-    """Width of the dense layers."""
-    layers: int = 2
-    """How many dense layers."""
-    channels: int = 16
-    """Channels of the convolution."""
-
-    def __post_init__(self) -> None:
-        kinds = ("mlp", "conv", "centred")
-        check(self.kind in kinds, "net.kind", self.kind, ", ".join(kinds))
-        check_whole(self, "net.")
-        for name, most in (("hidden", 8192), ("layers", 16), ("channels", 1024)):
-            given = getattr(self, name)
-            check(1 <= given <= most, f"net.{name}", given, f"from 1 to {most}")
+from hopplus.config.net import NetConfig
+from hopplus.config.online import (
+    GoalOnline,
+    ImagineConfig,
+    OpponentOnline,
+    PartName,
+    WorldOnline,
+    check_parts,
+)
 
 
 @dataclass(frozen=True)
@@ -106,6 +92,13 @@ class TrainConfig:
     game: GameConfig = field(default_factory=GameConfig)
     net: NetConfig = field(default_factory=NetConfig)
     ppo: PPOConfig = field(default_factory=PPOConfig)
+    parts: tuple[PartName, ...] = ()
+    """What learns beside the policy: opponent, goal, world, imagination (which needs opponent and
+    world). Without any it is plain PPO."""
+    goal: GoalOnline = field(default_factory=GoalOnline)
+    opponent: OpponentOnline = field(default_factory=OpponentOnline)
+    world: WorldOnline = field(default_factory=WorldOnline)
+    imagine: ImagineConfig = field(default_factory=ImagineConfig)
     seats: str | None = None
     """Who sits where: learn, a scripted player, a run (runs/a, runs/a@2) or an exported player; all
     learn when not given."""
@@ -128,6 +121,7 @@ class TrainConfig:
             given = getattr(self, name)
             check(given >= 1, f"--{name}".replace("_", "-"), given, "1 or more")
         check(0 <= self.seed < 2**31, "--seed", self.seed, "from 0 to 2147483647")
+        check_parts(self.parts)
 
     @property
     def updates(self) -> int:

@@ -80,7 +80,7 @@ def _open_loop(
         def imagine(view: View, k: jax.Array) -> tuple[View, tuple[jax.Array, ...]]:
             now = jnp.minimum(row + k, len(source.rows.time) - 2)
             joint = source.rows.joint[now, order].astype(jnp.int32)
-            after, prediction = imagined(world, view, joint, game.horizon)
+            after, prediction, _ = imagined(world, view, joint, game.horizon)
             truth = sampler.view(source, now + 1, seat).planes
             counts = (row + k <= last) & (row + k == now) & (joint[0] >= 0)
             exact = (after.planes == truth).all()

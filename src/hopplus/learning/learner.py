@@ -1,6 +1,6 @@
 """One update of everyone who learns: play, look back, improve."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import equinox as eqx
@@ -11,13 +11,17 @@ import optax
 
 from hopplus.config import PPOConfig
 from hopplus.games.game import Game, views
+from hopplus.learning.beside import BesidePolicy, Kept
 from hopplus.learning.company import Company
+from hopplus.learning.moments import Moments, moments_of
+from hopplus.learning.online import by_set
 from hopplus.learning.ppo import Batch, explained, ppo_loss
-from hopplus.learning.returns import lambda_returns
+from hopplus.learning.returns import lambda_returns, shared_reward
 from hopplus.learning.rollout import Play, rollout, start
 from hopplus.players.actor import Actor
+from hopplus.players.mind import Mind
 from hopplus.players.seating import Seating
-from hopplus.types import Params, Trajectory
+from hopplus.types import Memory, Params, Trajectory, View
 
 Metrics = dict[str, jax.Array]
 
@@ -27,10 +31,11 @@ class Learning(eqx.Module):
 
     params: tuple[Params, ...]  # for each distinct player, its sets of parameters
     optimiser: optax.OptState  # of the learning player's sets
+    kept: Kept  # what the parts beside the policy need to go on
     plays: Play  # [B, ...] games in flight
     returns: jax.Array  # [B, N] float32, of the episodes in flight
     key: jax.Array
-    updates: jax.Array  # [] int32
+    updates: jax.Array  # [] int32; the same for all seeds
 
 
 @dataclass(frozen=True)
@@ -42,6 +47,7 @@ class Learner:
     config: PPOConfig
     updates: int  # how many there will be, for annealing
     learning: int  # which of the seating's groups learns
+    beside: BesidePolicy
 
     @property
     def seating(self) -> Seating:
@@ -81,43 +87,70 @@ class Learner:
         """Fresh parameters and fresh games."""
         key, key_params, key_games = jax.random.split(key, 3)
         params = self.company.init(key_params)
+        minds = self.beside.known(params[self.learning])
+        params = self._with(params, minds)
         plays = jax.vmap(lambda k: start(self.game, self.seating, k))(
             jax.random.split(key_games, self.config.games)
         )
+        shapes = jax.eval_shape(self._play, params, plays)[2]
+        played = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
         return Learning(
             params=params,
-            optimiser=jax.vmap(self.optimiser.init)(params[self.learning]),
+            optimiser=jax.vmap(self.optimiser.init)(minds.policy),
+            kept=self.beside.init(minds, played),
             plays=plays,
             returns=jnp.zeros((self.config.games, self.game.seats)),
             key=key,
             updates=jnp.int32(0),
         )
 
+    def init_all(self, keys: jax.Array) -> Learning:
+        """As `init` for the keys [S] of all seeds."""
+        learning: Learning = jax.vmap(self.init, out_axes=self._axes)(keys)
+        return learning
+
+    def update_all(self, now: Learning) -> tuple[Learning, Metrics]:
+        """As `update` for all seeds, [S, ...] but for the number of updates."""
+        return jax.vmap(self.update, in_axes=(self._axes,), out_axes=(self._axes, 0))(now)
+
+    @property
+    def _axes(self) -> Learning:
+        """The number of updates is one for all seeds, so that what is not due costs nothing."""
+        return Learning(0, 0, 0, 0, 0, 0, updates=None)  # type: ignore[arg-type]
+
+    def _with(self, params: tuple[Params, ...], minds: Mind) -> tuple[Params, ...]:
+        """The parameters of everyone with those of the learning player in place."""
+        return tuple(minds if group == self.learning else old for group, old in enumerate(params))
+
+    def _play(self, params: tuple[Params, ...], plays: Play) -> tuple[Play, Trajectory, Moments]:
+        plays, trajectory = rollout(self.game, self.seating, params, plays, self.config.unroll)
+        return plays, trajectory, moments_of(trajectory, self.learning, self.seats)
+
     def update(self, now: Learning) -> tuple[Learning, Metrics]:
         """Play `unroll` steps of every game and improve on them."""
-        c = self.config
         key, key_epochs = jax.random.split(now.key)
-        plays, trajectory = rollout(self.game, self.seating, now.params, now.plays, c.unroll)
-        batch = self.batch(now.params[self.learning], plays, trajectory)
-        sets, optimiser, losses = self.improve(
-            now.params[self.learning], now.optimiser, batch, now.updates, key_epochs
-        )
-        params = tuple(
-            sets if group == self.learning else old for group, old in enumerate(now.params)
-        )
-        returns, metrics = episode_metrics(now.returns, trajectory)
-        after = Learning(params, optimiser, plays, returns, key, now.updates + 1)
+        plays, trajectory, played = self._play(now.params, now.plays)
+        minds: Mind = now.params[self.learning]
+        batch = self.batch(minds, plays, trajectory)
         fit = jax.vmap(explained)(batch.value, batch.returns, batch.present)
-        return after, metrics | losses | {"explained": fit}
+        metrics = {"explained": fit}
+        minds, kept, lessons, found = self.beside.learn(
+            minds, now.kept, played, batch, now.updates, jax.random.fold_in(key_epochs, 1)
+        )
+        policy, optimiser, losses = self.improve(
+            minds.policy, now.optimiser, lessons, now.updates, key_epochs
+        )
+        params = self._with(now.params, replace(minds, policy=policy))
+        returns, episodes = episode_metrics(now.returns, trajectory)
+        after = Learning(params, optimiser, kept, plays, returns, key, now.updates + 1)
+        return after, episodes | metrics | found | losses
 
-    def batch(self, sets: Params, plays: Play, trajectory: Trajectory) -> Batch:
+    def batch(self, minds: Mind, plays: Play, trajectory: Trajectory) -> Batch:
         """The steps of the learning seats, [sets, M, ...]: each set of parameters with its own."""
         c, seats = self.config, self.seats
         seen = jax.vmap(jax.vmap(lambda state: views(self.game, state)))(trajectory.state)
         last = jax.tree.map(lambda leaf: leaf[:, seats], plays.view)
-        judge = jax.vmap(self.actor.judge, in_axes=(None if self.actor.shares_params else 0, 0))
-        own = jax.tree.map(lambda leaf: leaf[0], sets) if self.actor.shares_params else sets
-        value_after = jax.vmap(judge, in_axes=(None, 0))(own, last)[1]  # [B, n]
+        value_after = self._values(minds, plays.memory[self.learning], last)  # [B, n]
         value = jnp.concatenate([trajectory.act.value[:, :, seats], value_after[None]])
         present_after = jax.vmap(self.game.present)(plays.state)
         present = jnp.concatenate([trajectory.present, present_after[None]])[:, :, seats]
@@ -129,16 +162,29 @@ class Learner:
         returns = over_games(reward, value, valued, trajectory.outcome.done, c.discount, c.mix)
         steps = Batch(
             view=jax.tree.map(lambda leaf: leaf[:, :, seats], seen),
+            inferred=trajectory.act.inferred[:, :, seats, : self.actor.parts.goal_size],
             action=trajectory.act.action[:, :, seats],
             log_prob=trajectory.act.log_prob[:, :, seats],
             value=value[:-1],
+            reward=reward,
             returns=returns,
             present=present[:-1],
             valued=valued[:-1],
         )
         count = 1 if self.actor.shares_params else len(seats)
-        by_set: Batch = jax.tree.map(lambda leaf: _by_set(leaf, count), steps)
-        return by_set
+        return by_set(steps, count)
+
+    def _values(self, minds: Mind, memory: Memory, seen: View) -> jax.Array:
+        """[B, n] what the learning seats hope for, with their memories and views [B, n, ...]."""
+        shares = self.actor.shares_params
+
+        def value(mind: Mind, memory: Memory, view: View) -> jax.Array:
+            _, inferred = self.actor.infer(mind, memory, view)
+            return self.actor.judge(mind.policy, view, inferred)[1]
+
+        own = jax.tree.map(lambda leaf: leaf[0], minds) if shares else minds
+        over_seats = jax.vmap(value, in_axes=(None if shares else 0, 0, 0))
+        return jax.vmap(over_seats, in_axes=(None, 0, 0))(own, memory, seen)
 
     def improve(
         self,
@@ -173,9 +219,12 @@ class Learner:
         def epoch(
             carry: tuple[Params, optax.OptState], key: jax.Array
         ) -> tuple[tuple[Params, optax.OptState], Metrics]:
-            rows = minibatch_rows(
-                key, batch.present.shape[1], c.minibatches, c.games, self.actor.remembers
-            )
+            real = c.steps * self.beside.seats.shape[1]
+            rows = minibatch_rows(key, real, c.minibatches, c.games, self.actor.remembers)
+            if dreamt := self.beside.imagined_rows:  # every minibatch has its share of them
+                key_dreamt = jax.random.fold_in(key, 1)
+                more = minibatch_rows(key_dreamt, dreamt, c.minibatches, c.games, False)
+                rows = jnp.concatenate([rows, real + more], axis=1)
             return jax.lax.scan(minibatch, carry, rows)
 
         carry, parts = jax.lax.scan(epoch, (sets, optimiser), jax.random.split(key, c.epochs))
@@ -185,29 +234,18 @@ class Learner:
 def minibatch_rows(
     key: jax.Array, rows: int, minibatches: int, games: int, whole_games: bool
 ) -> jax.Array:
-    """[minibatches, rows / minibatches] int32, all rows of a batch in random parts.
+    """[minibatches, rows // minibatches] int32, the rows of a batch in random parts.
 
-    Rows run [..., B]: a row's game is its number modulo `games`. Where players have memory the
-    parts are `whole_games`, each game's steps together and in their order; else any rows.
+    A few, drawn anew each time, are left out where they do not divide. Rows run [..., B]: a row's
+    game is its number modulo `games`. Where players have memory the parts are `whole_games`, each
+    game's steps together and in their order; else any rows.
     """
     if not whole_games:
-        return jax.random.permutation(key, rows).reshape(minibatches, -1)
+        kept = rows - rows % minibatches
+        return jax.random.permutation(key, rows)[:kept].reshape(minibatches, -1)
     chosen = jax.random.permutation(key, games).reshape(minibatches, 1, -1)
     first_rows = jnp.arange(0, rows, games)[None, :, None]
     return (first_rows + chosen).reshape(minibatches, -1)
-
-
-def shared_reward(reward: jax.Array, prosociality: float) -> jax.Array:
-    """[..., N] rewards, each mixed with everyone's mean."""
-    if prosociality == 0:
-        return reward
-    return (1 - prosociality) * reward + prosociality * reward.mean(axis=-1, keepdims=True)
-
-
-def _by_set(leaf: jax.Array, sets: int) -> jax.Array:
-    """[T, B, n, ...] to [sets, T * B * n / sets, ...]."""
-    front = jnp.moveaxis(leaf, 2, 0)
-    return front.reshape(sets, -1, *leaf.shape[3:])
 
 
 def episode_metrics(so_far: jax.Array, trajectory: Trajectory) -> tuple[jax.Array, Metrics]:

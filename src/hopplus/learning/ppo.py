@@ -14,12 +14,15 @@ class Batch(eqx.Module):
     """Steps of play to learn from, [M, ...]."""
 
     view: View
+    inferred: jax.Array  # [M, J] float32, what the others were taken to be after
     action: jax.Array  # [M] int32
     log_prob: jax.Array  # [M] float32, when it was played
     value: jax.Array  # [M] float32, when it was played
+    reward: jax.Array  # [M] float32
     returns: jax.Array  # [M] float32
     present: jax.Array  # [M] bool; only these count for the policy
     valued: jax.Array  # [M] bool; only these count for the value
+    imagined: jax.Array | None = None  # [M] bool, was only imagined; None where nothing was
 
 
 def mean_of(values: jax.Array, mask: jax.Array) -> jax.Array:
@@ -43,38 +46,51 @@ def explained(value: jax.Array, returns: jax.Array, mask: jax.Array) -> jax.Arra
 def ppo_loss(
     params: Params,
     batch: Batch,
-    judge: Callable[[Params, View], tuple[jax.Array, jax.Array]],
+    judge: Callable[[Params, View, jax.Array], tuple[jax.Array, jax.Array]],
     config: PPOConfig,
     entropy_weight: jax.Array,
 ) -> tuple[jax.Array, dict[str, jax.Array]]:
-    """The loss over present steps, and its named parts.
+    """The loss over present steps, and its named parts, those of imagined steps apart.
 
     `judge` gives [A] log-probabilities and [] value of one view. `value_loss` is the clipped mean
-    squared error of the value.
+    squared error of the value. Advantages are normalised over real and over imagined steps each for
+    themselves, so that what is only imagined cannot drown what happened.
     """
-    logits, value = jax.vmap(judge, in_axes=(None, 0))(params, batch.view)
-    mask = batch.present
+    logits, value = jax.vmap(judge, in_axes=(None, 0, 0))(params, batch.view, batch.inferred)
     log_prob = jnp.take_along_axis(logits, batch.action[:, None], axis=-1)[:, 0]
     # Masked before the exponential: an infinity there would be no number in the gradient.
-    change = jnp.where(mask, log_prob - batch.log_prob, 0.0)
+    change = jnp.where(batch.present, log_prob - batch.log_prob, 0.0)
     ratio = jnp.exp(change)
-    advantage = normalised(batch.returns - batch.value, mask)
     clipped = jnp.clip(ratio, 1 - config.clip, 1 + config.clip)
-    policy_loss = mean_of(-jnp.minimum(ratio * advantage, clipped * advantage), mask)
 
     near = batch.value + jnp.clip(value - batch.value, -config.value_clip, config.value_clip)
     error = jnp.maximum((value - batch.returns) ** 2, (near - batch.returns) ** 2)
-    value_loss = mean_of(error, batch.valued)
 
     legal = batch.view.legal
     surprise = jnp.where(legal, -jnp.exp(logits) * jnp.where(legal, logits, 0.0), 0.0)
-    entropy = mean_of(surprise.sum(axis=-1), mask)
+    surprise = surprise.sum(axis=-1)
 
-    loss = policy_loss + config.value_weight * value_loss - entropy_weight * entropy
-    return loss, {
-        "policy_loss": policy_loss,
-        "value_loss": value_loss,
-        "entropy": entropy,
-        "kl": mean_of(ratio - 1 - change, mask),
-        "clipped": mean_of((jnp.abs(ratio - 1) > config.clip).astype(jnp.float32), mask),
-    }
+    def parts(mask: jax.Array, valued: jax.Array) -> dict[str, jax.Array]:
+        advantage = normalised(batch.returns - batch.value, mask)
+        return {
+            "policy_loss": mean_of(-jnp.minimum(ratio * advantage, clipped * advantage), mask),
+            "value_loss": mean_of(error, valued),
+            "entropy": mean_of(surprise, mask),
+            "kl": mean_of(ratio - 1 - change, mask),
+            "clipped": mean_of((jnp.abs(ratio - 1) > config.clip).astype(jnp.float32), mask),
+        }
+
+    def loss(found: dict[str, jax.Array]) -> jax.Array:
+        bonus = entropy_weight * found["entropy"]
+        return found["policy_loss"] + config.value_weight * found["value_loss"] - bonus
+
+    if batch.imagined is None:
+        found = parts(batch.present, batch.valued)
+        return loss(found), found
+    real, dreamt = ~batch.imagined, batch.imagined
+    found = parts(batch.present & real, batch.valued & real)
+    dreams = parts(batch.present & dreamt, batch.valued & dreamt)
+    # Every step counts alike, whatever its source.
+    share = (batch.present & dreamt).sum() / jnp.maximum(batch.present.sum(), 1)
+    total = (1 - share) * loss(found) + share * loss(dreams)
+    return total, found | {f"imagined/{name}": value for name, value in dreams.items()}

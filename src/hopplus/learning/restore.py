@@ -9,6 +9,7 @@ import numpy as np
 
 from hopplus.config import ConfigError, RunConfig, TrainConfig
 from hopplus.games import make_game
+from hopplus.learning.beside import make_beside
 from hopplus.learning.company import make_company
 from hopplus.learning.learner import Learner, Learning
 from hopplus.learning.trained import Trained, named, read_player, write_player
@@ -128,10 +129,11 @@ def make_learner(config: TrainConfig, guests: dict[str, Trained]) -> Learner:
     if "learn" not in names:
         raise ConfigError("nobody learns: at least one of --seats must be learn")
     game = make_game(config.game)
-    actor = make_actor("learn", game, config.net, shares_params=config.ppo.parameters == "shared")
+    actor = make_actor("learn", game, config)
     company = make_company(names, game, guests, actor)
     group = [player.name for player, _ in company.seating.groups].index("learn")
-    return Learner(game, company, config.ppo, config.updates, group)
+    beside = make_beside(config, game, actor, company.seating.groups[group][1], {})
+    return Learner(game, company, config.ppo, config.updates, group, beside)
 
 
 def restored_learner(run: RunFolder) -> Learner:
@@ -146,5 +148,5 @@ def seed_keys(config: RunConfig) -> jax.Array:
 
 def empty_learning(learner: Learner, config: TrainConfig) -> Learning:
     """The shapes of what is learned, over seeds."""
-    shapes: Learning = jax.eval_shape(jax.vmap(learner.init), seed_keys(config))
+    shapes: Learning = jax.eval_shape(learner.init_all, seed_keys(config))
     return shapes

@@ -32,3 +32,10 @@ def lambda_returns(
 
     beyond = jnp.where(valued[-1], value[-1], 0.0)
     return jax.lax.scan(step, beyond, (reward, value[1:], mix_next, done), reverse=True)[1]
+
+
+def shared_reward(reward: jax.Array, prosociality: float) -> jax.Array:
+    """[..., N] rewards, each mixed with everyone's mean."""
+    if prosociality == 0:
+        return reward
+    return (1 - prosociality) * reward + prosociality * reward.mean(axis=-1, keepdims=True)

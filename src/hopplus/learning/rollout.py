@@ -38,11 +38,12 @@ def advance(
     """One step of one game; when the episode ends, the next one is set up at once."""
     # All keys of a step in one go: every separate draw costs a small board dearly.
     key, key_game, *keys_act = jax.random.split(play.key, 2 + game.seats)
-    memory, act = seating.act(params, play.memory, play.view, jnp.stack(keys_act))
+    before = play.memory
+    memory, act = seating.act(params, before, play.view, jnp.stack(keys_act))
     after, outcome = game.step(play.state, act.action)
     fresh = (game.init(key_game), seating.start())
     state, memory = _where(outcome.done, fresh, (after, memory))
-    step = Trajectory(state=play.state, present=game.present(play.state), act=act, outcome=outcome)
+    step = Trajectory(play.state, game.present(play.state), before, act, outcome)
     return Play(state=state, view=views(game, state), memory=memory, key=key), step
 
 

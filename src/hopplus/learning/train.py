@@ -45,14 +45,14 @@ def train(
 def _train(run: RunFolder, on_update: Callable[[Moment], None]) -> dict[str, Any]:
     config = run.config()
     learner = restored_learner(run)
-    update = jax.jit(jax.vmap(learner.update), donate_argnums=0)
+    update = jax.jit(learner.update_all, donate_argnums=0)
     began = time.monotonic()
     saved = steps_of(run.checkpoints)
     found = run.load(empty_learning(learner, config)) if saved else None
     done, earlier = (found.step, found.facts.get("seconds", 0.0)) if found else (0, 0.0)
     if done == config.updates and (result := run.result()):
         return result
-    learning: Learning = found.tree if found else jax.jit(jax.vmap(learner.init))(seed_keys(config))
+    learning: Learning = found.tree if found else jax.jit(learner.init_all)(seed_keys(config))
     run.rewind(done)
     compiled, late = 0.0, deque(run.metrics()[-SCORED:], SCORED)
     with (

@@ -67,18 +67,29 @@ class GoalPart:
 
     def code(self, params: GoalPrior, view: View) -> GoalCode:
         """The distribution of the goal of a view."""
-        numbers = params.code(params.body(view))
+        return self.code_of(params.code(params.body(view)))
+
+    @property
+    def numbers(self) -> int:
+        """How many numbers tell a code."""
+        return self.config.size * (2 if self.config.kind == "gaussian" else 1)
+
+    def code_of(self, numbers: jax.Array) -> GoalCode:
+        """The code that a network's numbers [..., numbers] stand for."""
         if self.config.kind == "discrete":
             logits = jax.nn.log_softmax(numbers)
             return GoalCode(jnp.exp(logits), logits)
-        mean, log_std = jnp.split(numbers, 2)
+        mean, log_std = jnp.split(numbers, 2, axis=-1)
         return GoalCode(mean, jnp.clip(log_std, -5.0, 2.0))
 
     def goal(self, params: GoalPrior, view: View) -> jax.Array:
-        """[G] the goal of a view, without chance: the mean, or the likeliest category."""
-        code = self.code(params, view)
+        """[G] the goal of a view, without chance."""
+        return self.settled(self.code(params, view))
+
+    def settled(self, code: GoalCode) -> jax.Array:
+        """[..., G] the goal of a code, without chance: the mean, or the likeliest category."""
         if self.config.kind == "discrete":
-            return jax.nn.one_hot(jnp.argmax(code.mean), self.config.size)
+            return jax.nn.one_hot(jnp.argmax(code.mean, axis=-1), self.config.size)
         return code.mean
 
     def drawn(self, code: GoalCode, key: jax.Array) -> jax.Array:
@@ -86,7 +97,7 @@ class GoalPart:
         if self.config.kind == "discrete":
             noise = jax.random.gumbel(key, code.mean.shape)
             soft = jax.nn.softmax((code.log + noise) / self.config.temperature)
-            hard = jax.nn.one_hot(jnp.argmax(soft), self.config.size)
+            hard = jax.nn.one_hot(jnp.argmax(soft, axis=-1), self.config.size)
             return hard + soft - jax.lax.stop_gradient(soft)
         return code.mean + jnp.exp(code.log) * jax.random.normal(key, code.mean.shape)
 
@@ -95,6 +106,15 @@ class GoalPart:
         if self.config.kind == "discrete":
             return code.mean * (code.log + jnp.log(self.config.size))
         return 0.5 * (code.mean**2 + jnp.exp(2 * code.log) - 1) - code.log
+
+    def apart(self, code: GoalCode, other: GoalCode) -> jax.Array:
+        """[..., G] the Kullback-Leibler divergence of a code from another, by number or
+        category."""
+        if self.config.kind == "discrete":
+            return code.mean * (code.log - other.log)
+        spread = jnp.exp(2 * (code.log - other.log))
+        shift = ((code.mean - other.mean) * jnp.exp(-other.log)) ** 2
+        return 0.5 * (spread + shift - 1) + other.log - code.log
 
     def planes(self, params: GoalPrior, goal: jax.Array) -> jax.Array:
         """[H, W, C] logits of the view a goal stands for; only with the reconstruction loss."""

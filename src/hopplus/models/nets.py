@@ -47,10 +47,19 @@ class Layers(eqx.Module):
             )
         )
 
-    def __call__(self, x: jax.Array) -> jax.Array:
-        for layer in self.layers[:-1]:
-            x = jax.nn.relu(layer(x))
-        return self.layers[-1](x)
+    def __call__(self, x: jax.Array, extra: jax.Array | None = None) -> jax.Array:
+        """What the layers make of [in] numbers, the last of which may be given apart as `extra`:
+        many of these beside one `x` then cost no more than they must."""
+        if extra is None or not extra.size:
+            return self._above(self.layers[0](x))
+        weight, size = self.layers[0].weight, x.shape[-1]
+        return self._above(x @ weight[:size] + extra @ weight[size:] + self.layers[0].bias)
+
+    def _above(self, x: jax.Array) -> jax.Array:
+        """The layers after the first one's sums."""
+        for layer in self.layers[1:]:
+            x = layer(jax.nn.relu(x))
+        return x
 
 
 class Mlp(eqx.Module):
@@ -64,7 +73,7 @@ class Mlp(eqx.Module):
 
     def __call__(self, view: View, extra: jax.Array | None = None) -> jax.Array:
         x = jnp.append(view.planes.astype(jnp.float32).reshape(-1), view.time)
-        return jax.nn.relu(self.dense(x if extra is None else jnp.concatenate([x, extra])))
+        return jax.nn.relu(self.dense(x, extra))
 
 
 class Conv(eqx.Module):
@@ -161,6 +170,30 @@ def centred(planes: jax.Array, seats: int) -> jax.Array:
     )
 
 
+class Gru(eqx.Module):
+    """A gated recurrent unit (Cho et al. 2014)."""
+
+    given: Linear  # -> reset, update, candidate
+    kept: Linear  # -> reset, update, candidate
+
+    def __init__(self, size_in: int, hidden: int, key: jax.Array) -> None:
+        key_given, key_kept = jax.random.split(key)
+        self.given = Linear(size_in, 3 * hidden, 1.0, key_given)
+        self.kept = Linear(hidden, 3 * hidden, 1.0, key_kept)
+
+    def __call__(self, memory: jax.Array, x: jax.Array) -> jax.Array:
+        """[hidden] the memory after an input."""
+        return self.advance(memory, self.given(x))
+
+    def advance(self, memory: jax.Array, given: jax.Array) -> jax.Array:
+        """As a call with `given(x)` at hand, which does not wait for the memory."""
+        reset, update, fresh = jnp.split(given, 3)
+        reset_kept, update_kept, fresh_kept = jnp.split(self.kept(memory), 3)
+        candidate = jnp.tanh(fresh + jax.nn.sigmoid(reset + reset_kept) * fresh_kept)
+        share = jax.nn.sigmoid(update + update_kept)
+        return share * memory + (1 - share) * candidate
+
+
 class ActorCritic(eqx.Module):
     """Log-probabilities of the actions and the expected return."""
 
@@ -169,16 +202,22 @@ class ActorCritic(eqx.Module):
     value: Linear
 
     def __init__(
-        self, shape: tuple[int, int, int], actions: int, config: NetConfig, key: jax.Array
+        self,
+        shape: tuple[int, int, int],
+        actions: int,
+        config: NetConfig,
+        key: jax.Array,
+        goal: int = 0,
     ) -> None:
         key_body, key_policy, key_value = jax.random.split(key, 3)
-        self.body = make_body(shape, config, key_body)
+        self.body = make_body(shape, config, key_body, goal)
         self.policy = Linear(config.hidden, actions, 0.01, key_policy)
         self.value = Linear(config.hidden, 1, 1.0, key_value)
 
-    def __call__(self, view: View) -> tuple[jax.Array, jax.Array]:
-        """[A] log-probabilities, -inf where illegal, and [] value of one view."""
-        features = self.body(view)
+    def __call__(self, view: View, goal: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """[A] log-probabilities, -inf where illegal, and [] value of one view, with what the others
+        are taken to be after."""
+        features = self.body(view, goal)
         logits = jnp.where(view.legal, self.policy(features), -jnp.inf)
         return jax.nn.log_softmax(logits), self.value(features)[0]
 

@@ -33,10 +33,38 @@ class OpponentModel(eqx.Module):
 
     def __call__(self, view: View, goal: jax.Array) -> jax.Array:
         """[A] log-probabilities, -inf where illegal."""
-        # Nothing is shown as no action at all: one_hot of -1 is zero.
-        last = jax.nn.one_hot(view.last_actions, self.head.bias.shape[-1])
-        features = self.body(view, jnp.concatenate([last.reshape(-1), goal]))
+        features = self.body(view, jnp.concatenate([last_actions(view), goal]))
         return jax.nn.log_softmax(jnp.where(view.legal, self.head(features), -jnp.inf))
+
+
+def last_actions(view: View) -> jax.Array:
+    """[N * A] what everyone did last, one-hot; nothing is shown as no action at all."""
+    actions = view.legal.shape[-1]
+    return jax.nn.one_hot(view.last_actions, actions).reshape(-1)  # one_hot of -1 is zero
+
+
+def others_views(view: View, legal: jax.Array) -> View:
+    """[N - 1, ...] the views of the others as this seat takes them to be, in the seats' order; with
+    everyone's legal actions [N, A], own first.
+
+    Exact where seats see the whole board; where they do not, the others are taken to see as much.
+    """
+    seats = len(legal)
+    # Slices, because each place is known beforehand: a gather of single numbers is slow on CPU.
+    planes = [
+        jnp.concatenate(
+            [view.planes[..., place:seats], view.planes[..., :place], view.planes[..., seats:]],
+            axis=-1,
+        )
+        for place in range(1, seats)
+    ]
+    last = [jnp.roll(view.last_actions, -place) for place in range(1, seats)]
+    return View(
+        planes=jnp.stack(planes),
+        legal=legal[1:],
+        time=jnp.broadcast_to(view.time, (seats - 1,)),
+        last_actions=jnp.stack(last),
+    )
 
 
 @dataclass(frozen=True)

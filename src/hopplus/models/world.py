@@ -63,10 +63,12 @@ class World(Protocol):
         ...
 
 
-def imagined(world: World, view: View, joint: jax.Array, horizon: int) -> tuple[View, Prediction]:
-    """The seat's likeliest next view, and the prediction it was settled from."""
+def imagined(
+    world: World, view: View, joint: jax.Array, horizon: int
+) -> tuple[View, Prediction, jax.Array]:
+    """The seat's likeliest next view, the prediction it was settled from, and who is gone [N]."""
     prediction = world(view, joint)
-    planes, _ = world.settled(prediction)
+    planes, gone = world.settled(prediction)
     seats = joint.shape[0]
     present = view.planes[..., :seats].sum(axis=(0, 1)) > 0
     legal = prediction.legal[0] > 0.5
@@ -76,7 +78,7 @@ def imagined(world: World, view: View, joint: jax.Array, horizon: int) -> tuple[
         time=view.time + 1 / horizon,
         last_actions=jnp.where(present, joint, -1),
     )
-    return after, prediction
+    return after, prediction, gone
 
 
 def stepped(planes: jax.Array) -> jax.Array:

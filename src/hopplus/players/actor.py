@@ -1,46 +1,71 @@
 """A player that acts by a learned policy."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import jax
 import jax.numpy as jnp
 
-from hopplus.config import NetConfig
+from hopplus.config import NetConfig, TrainConfig
 from hopplus.games.game import Game
+from hopplus.models.chance import draw
 from hopplus.models.nets import ActorCritic
-from hopplus.players.choice import act_from, draw
-from hopplus.types import Act, Memory, Params, View
+from hopplus.players.choice import act_from
+from hopplus.players.mind import Mind, Parts, make_parts
+from hopplus.types import Act, Memory, View
 
 
 @dataclass(frozen=True)
 class Actor:
-    """Draws from its policy, or with `greedy` takes what it finds best."""
+    """Draws from its policy, or with `greedy` takes what it finds best.
+
+    With the goal part it infers what the others are after and its policy is told.
+    """
 
     name: str
     shape: tuple[int, int, int]  # height, width, planes
     actions: int
     goal_size: int  # of the acts of others at the board; its own goals are zero
     net: NetConfig
+    parts: Parts = field(default_factory=Parts)
     shares_params: bool = False  # one set of parameters for all its seats
     greedy: bool = False
-    remembers: bool = False  # whether its memory carries anything from step to step
+    remembers: bool = False  # whether minibatches must keep each game's steps together
 
-    def init(self, key: jax.Array) -> Params:
-        return ActorCritic(self.shape, self.actions, self.net, key)
+    def init(self, key: jax.Array) -> Mind:
+        policy = ActorCritic(self.shape, self.actions, self.net, key, self.parts.goal_size)
+        return self.parts.init(policy, key)
 
     def start(self) -> Memory:
-        return ()
+        return self.parts.inference.start() if self.parts.inference else ()
 
-    def judge(self, params: ActorCritic, view: View) -> tuple[jax.Array, jax.Array]:
-        """[A] log-probabilities and [] value of one view."""
-        return params(view)
+    def judge(
+        self, policy: ActorCritic, view: View, inferred: jax.Array
+    ) -> tuple[jax.Array, jax.Array]:
+        """[A] log-probabilities and [] value of one view, with what is inferred."""
+        return policy(view, inferred)
 
-    def act(self, params: Params, memory: Memory, view: View, key: jax.Array) -> tuple[Memory, Act]:
-        logits, value = self.judge(params, view)
+    def infer(self, params: Mind, memory: Memory, view: View) -> tuple[Memory, jax.Array]:
+        """The memory after a view, and [J] what the others are taken to be after."""
+        if self.parts.inference is None or params.inference is None:
+            return memory, jnp.zeros(0)
+        memory, goals = self.parts.inference.infer(params.inference, memory, view)
+        return memory, goals.reshape(-1)
+
+    def act(self, params: Mind, memory: Memory, view: View, key: jax.Array) -> tuple[Memory, Act]:
+        memory, inferred = self.infer(params, memory, view)
+        logits, value = self.judge(params.policy, view, inferred)
         action = jnp.argmax(logits) if self.greedy else draw(key, jnp.exp(logits))
-        return memory, act_from(logits, action, value, jnp.zeros(self.goal_size))
+        return memory, act_from(logits, action, value, jnp.zeros(self.goal_size), inferred)
 
 
-def make_actor(name: str, game: Game, net: NetConfig, *, shares_params: bool = False) -> Actor:
+def make_actor(name: str, game: Game, config: TrainConfig) -> Actor:
     """A learning player for a game."""
-    return Actor(name, game.shape, len(game.action_names), len(game.targets), net, shares_params)
+    return Actor(
+        name,
+        game.shape,
+        len(game.action_names),
+        len(game.targets),
+        config.net,
+        make_parts(game, config),
+        shares_params=config.ppo.parameters == "shared",
+    )

@@ -1,4 +1,7 @@
-"""From a distribution over actions to an act."""
+"""Acts: from a distribution over actions, and side by side."""
+
+from collections.abc import Sequence
+from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
@@ -6,20 +9,12 @@ import jax.numpy as jnp
 from hopplus.types import Act
 
 
-def draw(key: jax.Array, probabilities: jax.Array) -> jax.Array:
-    """[] int32 drawn from [A] probabilities; an action of probability zero is never drawn.
-
-    One uniform number against the running sums: seven times fewer random numbers than Gumbel
-    noise for seven actions, and random numbers are what a small board's step costs.
-    """
-    sums = jnp.cumsum(probabilities)
-    # The largest uniform number is below 1, so the threshold stays below the last sum.
-    threshold = jax.random.uniform(key) * sums[-1]
-    return jnp.argmax(sums > threshold).astype(jnp.int32)
-
-
 def act_from(
-    logits: jax.Array, action: jax.Array, value: jax.Array | float, goal: jax.Array
+    logits: jax.Array,
+    action: jax.Array,
+    value: jax.Array | float,
+    goal: jax.Array,
+    inferred: jax.Array | None = None,
 ) -> Act:
     """The act of taking an action under [A] normalised log-probabilities."""
     return Act(
@@ -28,4 +23,16 @@ def act_from(
         log_prob=logits[action],
         value=jnp.asarray(value, jnp.float32),
         goal=goal,
+        inferred=jnp.zeros(0) if inferred is None else inferred,
     )
+
+
+def alike(acts: Sequence[Act]) -> list[Act]:
+    """The same acts with what they infer filled up with zeros to one size."""
+
+    def filled(inferred: jax.Array) -> jax.Array:
+        lacking = size - inferred.shape[-1]
+        return jnp.pad(inferred, [(0, 0)] * (inferred.ndim - 1) + [(0, lacking)])
+
+    size = max(act.inferred.shape[-1] for act in acts)
+    return [replace(act, inferred=filled(act.inferred)) for act in acts]

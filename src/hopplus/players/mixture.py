@@ -6,6 +6,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from hopplus.players.choice import alike
 from hopplus.players.player import Player
 from hopplus.types import Act, Memory, Params, View
 
@@ -50,5 +51,5 @@ class Mixture:
             ),
             strict=True,
         )
-        act: Act = jax.tree.map(lambda *leaves: jnp.stack(leaves)[choice], *acts)
+        act: Act = jax.tree.map(lambda *leaves: jnp.stack(leaves)[choice], *alike(acts))
         return MixtureMemory(choice, memories), act

@@ -16,7 +16,8 @@ import jax.numpy as jnp
 from hopplus.config import ConfigError
 from hopplus.games.game import Game, Target
 from hopplus.games.grid import STAY
-from hopplus.players.choice import act_from, draw
+from hopplus.models.chance import draw
+from hopplus.players.choice import act_from
 from hopplus.players.player import Player
 from hopplus.types import Act, Memory, Params, View
 

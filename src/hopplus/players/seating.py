@@ -13,6 +13,7 @@ import numpy as np
 
 from hopplus.config import ConfigError
 from hopplus.games.game import Game
+from hopplus.players.choice import alike
 from hopplus.players.mixture import Mixture
 from hopplus.players.player import Player
 from hopplus.players.scripted import scripted
@@ -81,7 +82,7 @@ class Seating:
             memories.append(kept)
             acts.append(act)
         order = np.argsort(np.concatenate([seats for _, seats in self.groups]))
-        joined = jax.tree.map(lambda *leaves: jnp.concatenate(leaves)[order], *acts)
+        joined = jax.tree.map(lambda *leaves: jnp.concatenate(leaves)[order], *alike(acts))
         return tuple(memories), joined
 
 

@@ -1,0 +1,162 @@
+"""Settings of the parts that learn beside the policy: goals, opponents, the world, imagination."""
+
+import math
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal, TypeAlias
+
+import tyro
+
+from hopplus.config.check import ConfigError, check, check_whole
+from hopplus.config.models import GoalConfig, WorldConfig
+from hopplus.config.net import NetConfig
+
+PartName: TypeAlias = Literal["opponent", "goal", "world", "imagination"]
+PARTS: tuple[PartName, ...] = ("opponent", "goal", "world", "imagination")
+
+
+@dataclass(frozen=True)
+class OnlineConfig:
+    """What every part has that learns while the policy does."""
+
+    from_run: Annotated[str | None, tyro.conf.arg(name="from")] = None
+    """A run of `hopplus pretrain` to begin with; from scratch when not given."""
+    buffer: int = 16_384
+    """Environment steps it keeps to learn from; rounded up to whole updates."""
+    every: int = 1
+    """Updates from one round of fitting to the next; 0 for never."""
+    fits: int = 4
+    """Gradient steps of a round."""
+    batch: int = 256
+    """Samples of a gradient step, for each seat."""
+    learning_rate: float = 2e-3
+    """Step size of Adam."""
+    gradient_norm: float = 10.0
+    """Largest norm of a gradient."""
+
+
+@dataclass(frozen=True)
+class OpponentOnline(OnlineConfig):
+    """Models of the others' actions, one for each other seat."""
+
+    fits: int = 8
+    """Gradient steps of a round."""
+    batch: int = 128
+    """Samples of a gradient step, for each seat."""
+    learning_rate: float = 3e-3
+    """Step size of Adam."""
+    net: NetConfig = field(default_factory=lambda: NetConfig(hidden=32))
+
+    def __post_init__(self) -> None:
+        _check_online(self, "opponent.")
+
+
+@dataclass(frozen=True)
+class WorldOnline(OnlineConfig):
+    """A world model for each seat."""
+
+    fits: int = 16
+    """Gradient steps of a round."""
+    batch: int = 64
+    """Samples of a gradient step, for each seat."""
+    learning_rate: float = 1e-2
+    """Step size of Adam."""
+    model: WorldConfig = field(default_factory=lambda: WorldConfig(hidden=32))
+
+    def __post_init__(self) -> None:
+        _check_online(self, "world.")
+
+
+@dataclass(frozen=True)
+class GoalOnline(OnlineConfig):
+    """What the others are after, inferred from what a seat has seen."""
+
+    fits: int = 4
+    """Gradient steps of a round."""
+    batch: int = 16
+    """Games of a gradient step, for each seat, with all steps of an update."""
+    learning_rate: float = 5e-3
+    """Step size of Adam."""
+    about: Literal["joint", "each"] = "joint"
+    """One goal for all others together, or one for each of them."""
+    selector: Literal["optimistic", "conservative", "last", "random"] = "optimistic"
+    """Which of the views that the others come to tells their goal: the one that is best for this
+    seat, the worst, the last, or any."""
+    horizon: int = 5
+    """How many steps ahead such a view may be."""
+    mixing: float = 0.2
+    """Share of the steps at which the policy learns with the goal that hindsight selects instead of
+    the inferred one, at the beginning."""
+    mixing_until: float = 0.2
+    """Share of the run after which that has fallen to zero."""
+    kl: float = 0.1
+    """Weight of the divergence from the selected goal."""
+    hidden: int = 32
+    """Numbers of the memory that the history is read into."""
+    prior: GoalConfig = field(default_factory=lambda: GoalConfig(net=NetConfig()))
+
+    def __post_init__(self) -> None:
+        _check_online(self, "goal.")
+        check(self.about in ("joint", "each"), "goal.about", self.about, "joint or each")
+        selectors = ("optimistic", "conservative", "last", "random")
+        check(self.selector in selectors, "goal.selector", self.selector, ", ".join(selectors))
+        check(1 <= self.horizon <= 1000, "goal.horizon", self.horizon, "from 1 to 1000")
+        check(1 <= self.hidden <= 8192, "goal.hidden", self.hidden, "from 1 to 8192")
+        for name in ("mixing", "mixing_until"):
+            given = getattr(self, name)
+            check(0 <= given <= 1, f"goal.{name}", given, "from 0 to 1")
+        check(math.isfinite(self.kl) and self.kl >= 0, "goal.kl", self.kl, "0 or more")
+
+
+@dataclass(frozen=True)
+class ImagineConfig:
+    """Play that a seat only imagines, and learns from as well."""
+
+    real_ratio: float = 1 / 3
+    """Share of real steps among those the policy learns from."""
+    horizon: int = 16
+    """Steps imagined from a real one at most."""
+    buffer: int = 16_384
+    """Environment steps kept to begin from; rounded up to whole updates."""
+    critic_on: Literal["real", "both"] = "real"
+    """Whether values are learned from real steps alone or from imagined ones too."""
+    reward: Literal["predicted", "clipped", "zero"] = "clipped"
+    """Imagined rewards as predicted, kept to the range of those seen, or none."""
+    warm_up: int = 12_000
+    """Environment steps before anything is imagined."""
+    gate: float = 0.2
+    """The world model's error, the share of fresh real steps that it foresees wrongly, above which
+    a seat learns from nothing imagined."""
+
+    def __post_init__(self) -> None:
+        check_whole(self, "imagine.")
+        check(0 < self.real_ratio < 1, "imagine.real_ratio", self.real_ratio, "between 0 and 1")
+        check(1 <= self.horizon <= 1000, "imagine.horizon", self.horizon, "from 1 to 1000")
+        check(1 <= self.buffer <= 2**24, "imagine.buffer", self.buffer, "1 or more")
+        sources = ("real", "both")
+        check(self.critic_on in sources, "imagine.critic_on", self.critic_on, " or ".join(sources))
+        rewards = ("predicted", "clipped", "zero")
+        check(self.reward in rewards, "imagine.reward", self.reward, ", ".join(rewards))
+        check(self.warm_up >= 0, "imagine.warm_up", self.warm_up, "0 or more")
+        check(0 <= self.gate <= 1, "imagine.gate", self.gate, "from 0 to 1")
+
+
+def _check_online(config: Any, prefix: str) -> None:
+    check_whole(config, prefix)
+    held = config.from_run is None or isinstance(config.from_run, str)
+    check(held, f"{prefix}from", config.from_run, "a run's folder")
+    for name in ("buffer", "fits", "batch"):
+        given = getattr(config, name)
+        check(1 <= given <= 2**24, f"{prefix}{name}", given, "1 or more")
+    check(config.every >= 0, f"{prefix}every", config.every, "0 or more")
+    for name in ("learning_rate", "gradient_norm"):
+        given = getattr(config, name)
+        check(math.isfinite(given) and given > 0, f"{prefix}{name}", given, "above 0")
+
+
+def check_parts(parts: tuple[PartName, ...]) -> None:
+    """Raise `ConfigError` for parts that do not exist or lack what they stand on."""
+    for name in parts:
+        check(name in PARTS, "--parts", name, ", ".join(PARTS))
+    lacking = {"opponent", "world"} - set(parts)
+    if "imagination" in parts and lacking:
+        raise ConfigError(f"--parts has imagination, which needs {' and '.join(sorted(lacking))}")

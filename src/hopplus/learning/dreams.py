@@ -1,0 +1,158 @@
+"""Imagined play as something the policy learns from."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from hopplus.config import ImagineConfig, PPOConfig
+from hopplus.games.game import Game, views
+from hopplus.learning.moments import Moments
+from hopplus.learning.online import flat
+from hopplus.learning.ppo import Batch
+from hopplus.learning.returns import lambda_returns, shared_reward
+from hopplus.learning.ring import capacity, drawn_rows, empty_ring, pushed, rows_at
+from hopplus.models.part import Metrics
+from hopplus.planning.imagine import Dream, Imagination
+from hopplus.planning.simulate import Scene
+from hopplus.players.actor import Actor
+from hopplus.players.mind import Mind
+
+
+@dataclass(frozen=True)
+class Dreams:
+    """Imagines for each set of parameters, from moments that its own seats have been in."""
+
+    game: Game
+    actor: Actor
+    config: ImagineConfig
+    ppo: PPOConfig
+    seats: np.ndarray  # [sets, k]
+
+    @property
+    def lanes(self) -> int:
+        """Imagined games side by side, of a set."""
+        real = self.ppo.steps * self.seats.shape[1]
+        wanted = real * (1 - self.config.real_ratio) / self.config.real_ratio
+        return max(1, round(wanted / self.config.horizon))
+
+    @property
+    def rows(self) -> int:
+        """Imagined steps of an update, of a set."""
+        return self.lanes * self.config.horizon
+
+    def init(self, played: Moments) -> Moments:
+        """An empty buffer of moments to begin from, for play shaped as that [T, B, ...]."""
+        rows = flat(_kept(played))
+        return empty_ring(rows, capacity(self.config.buffer, len(rows.joint)))
+
+    def keep(self, ring: Moments, played: Moments, updates: jax.Array) -> Moments:
+        return pushed(ring, flat(_kept(played)), updates)
+
+    def __call__(
+        self, minds: Mind, ring: Moments, observed: jax.Array, open_: jax.Array, key: jax.Array
+    ) -> tuple[Batch, Metrics]:
+        """[sets, rows, ...] steps to learn from, and what they are like.
+
+        Rewards are kept within `observed` [sets, 2] if they are to be clipped. Where the gate is
+        not open [sets], nobody is present in them.
+        """
+        keys = jax.random.split(key, len(self.seats))
+        return jax.vmap(self._of_set, in_axes=(0, None, 0, 0, 0, 0))(
+            minds, ring, jnp.asarray(self.seats), observed, open_, keys
+        )
+
+    def _of_set(
+        self,
+        mind: Mind,
+        ring: Moments,
+        seats: jax.Array,
+        observed: jax.Array,
+        open_: jax.Array,
+        key: jax.Array,
+    ) -> tuple[Batch, Metrics]:
+        key_rows, key_dream = jax.random.split(key)
+        scenes, memories = self.starts(ring, seats, key_rows)
+        keys = jax.random.split(key_dream, self.lanes)
+        dream = jax.vmap(self.imagination(mind), in_axes=(1, 1, 0), out_axes=1)(
+            scenes, memories, keys
+        )  # [H, lanes, ...]
+        batch = self.batch(dream, observed, open_)
+        reward, ended = dream.reward[..., 0], dream.ended
+        found = {
+            "reward": batch.reward.mean(),
+            "predicted_most": reward.max(),
+            "predicted_least": reward.min(),
+            "return": batch.returns.mean(),
+            "value": batch.value.mean(),
+            "ended": ended.mean(),
+            "open": open_.astype(jnp.float32),
+        }
+        return batch, {f"imagined/{name}": value for name, value in found.items()}
+
+    def imagination(self, mind: Mind) -> Imagination:
+        """A mind's own imagination; it acts there as it does in play."""
+        assert mind.opponents is not None
+        assert mind.world is not None
+
+        def decide(memory: Any, view: Any, key: jax.Array) -> Any:
+            return self.actor.act(mind, memory, view, key)
+
+        goals_about = self.actor.parts.goals_about
+        return Imagination(decide, mind.opponents, mind.world, goals_about, self.game.horizon)
+
+    def starts(self, ring: Moments, seats: jax.Array, key: jax.Array) -> tuple[Scene, Any]:
+        """[H, lanes] real moments in which seats of the set [k] were present, and their memories
+        before them."""
+        present = jax.vmap(self.game.present)(ring.state)[:, seats]
+        row, which = drawn_rows(key, present, self.rows)
+        seat = seats[which]
+        learning = jnp.asarray(np.sort(self.seats.reshape(-1)))
+        own = jnp.searchsorted(learning, seat)
+
+        def one(moment: Moments, seat: jax.Array, own: jax.Array) -> tuple[Scene, Any]:
+            order = (seat + jnp.arange(self.game.seats)) % self.game.seats
+            legal = views(self.game, moment.state).legal[order]
+            memory = jax.tree.map(lambda leaf: leaf[own], moment.memory)
+            return Scene(self.game.view(moment.state, seat), legal), memory
+
+        found = jax.vmap(one)(rows_at(ring, row), seat, own)
+        shape = (self.config.horizon, self.lanes)
+        by_lane: tuple[Scene, Any] = jax.tree.map(
+            lambda leaf: leaf.reshape(*shape, *leaf.shape[1:]), found
+        )
+        return by_lane
+
+    def batch(self, dream: Dream, observed: jax.Array, open_: jax.Array) -> Batch:
+        """[rows, ...] the steps of a dream [H, lanes, ...] of one set."""
+        c, ppo = self.config, self.ppo
+        reward = shared_reward(dream.reward, ppo.prosociality)[..., 0]
+        match c.reward:
+            case "clipped":
+                reward = jnp.clip(reward, observed[0], observed[1])
+            case "zero":
+                reward = jnp.zeros_like(reward)
+        value = jnp.append(dream.act.value, dream.last, axis=0)
+        valued = jnp.ones(value.shape, bool)
+        over_lanes = jax.vmap(lambda_returns, in_axes=(1, 1, 1, 1, None, None), out_axes=1)
+        returns = over_lanes(reward, value, valued, dream.ended, ppo.discount, ppo.mix)
+        present = jnp.broadcast_to(open_, returns.shape)
+        steps = Batch(
+            view=dream.view,
+            inferred=dream.act.inferred,
+            action=dream.act.action,
+            log_prob=dream.act.log_prob,
+            value=dream.act.value,
+            reward=reward,
+            returns=returns,
+            present=present,
+            valued=present if c.critic_on == "both" else jnp.zeros_like(present),
+            imagined=jnp.ones_like(present),
+        )
+        return flat(steps)
+
+
+def _kept(played: Moments) -> Moments:
+    return Moments(played.state, played.joint, memory=played.memory)

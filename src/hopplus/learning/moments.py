@@ -1,0 +1,78 @@
+"""What was just played, as the parts beside the policy read and keep it."""
+
+from dataclasses import replace
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from hopplus.games.game import Game, views
+from hopplus.models.opponent import others_views
+from hopplus.types import Memory, Sample, State, Trajectory, View
+
+
+class Moments(eqx.Module):
+    """Steps of play, [..., ...]; what came of them follows from the rules.
+
+    `n` are the seats that learn; parts leave out (None) what they do not need.
+    """
+
+    state: State  # before the step
+    joint: jax.Array  # [N] int32; anything for a seat that is not present
+    reward: jax.Array | None = None  # [N] float32
+    done: jax.Array | None = None  # [] bool, the episode ended with the step
+    inferred: jax.Array | None = None  # [n, J] float32, what each took the others to be after
+    memory: Memory = None  # [n, ...] of each before the step
+
+
+def moments_of(trajectory: Trajectory, group: int, seats: np.ndarray) -> Moments:
+    """The steps [T, B, ...] of a trajectory; `group` of its players learns, in these seats."""
+    return Moments(
+        state=trajectory.state,
+        joint=trajectory.act.action,
+        reward=trajectory.outcome.reward,
+        done=trajectory.outcome.done,
+        inferred=trajectory.act.inferred[:, :, seats],
+        memory=trajectory.memory[group],
+    )
+
+
+def own_sample(game: Game, moment: Moments, seat: jax.Array) -> Sample:
+    """What the seat itself learns of a step."""
+    order = (seat + jnp.arange(game.seats)) % game.seats
+    after, outcome = game.step(moment.state, moment.joint)
+    view = game.view(moment.state, seat)
+    return Sample(
+        view=view,
+        present=game.present(moment.state)[order],
+        joint=moment.joint[order],
+        reward=outcome.reward[order],
+        after=game.view(after, seat),
+        present_after=game.present(after)[order],
+        legal_after=views(game, after).legal[order],
+        done=outcome.done,
+        later=view,
+        caught=jnp.int32(len(game.targets)),
+        goal=jnp.zeros(0),
+    )
+
+
+def other_samples(game: Game, moment: Moments, seat: jax.Array, goals: jax.Array) -> Sample:
+    """[N - 1] what the seat learns of what each other does, whom it takes to have goals
+    [N - 1, G]; the others' views are the seat's own, turned."""
+    own = own_sample(game, moment, seat)
+    legal = views(game, moment.state).legal[(seat + jnp.arange(game.seats)) % game.seats]
+    seen = others_views(game.view(moment.state, seat), legal)
+
+    def of_other(place: jax.Array, view: View, goal: jax.Array) -> Sample:
+        # What a model of another does not look at stays the seat's own.
+        return replace(
+            own,
+            view=view,
+            present=jnp.roll(own.present, -place),
+            joint=jnp.roll(own.joint, -place),
+            goal=goal,
+        )
+
+    return jax.vmap(of_other)(jnp.arange(1, game.seats), seen, goals)

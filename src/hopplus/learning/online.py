@@ -1,0 +1,152 @@
+"""What the parts that learn beside the policy have in common."""
+
+from collections.abc import Callable
+from typing import Any, Protocol, TypeVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from hopplus.config import OnlineConfig
+from hopplus.learning.moments import Moments
+from hopplus.models.part import Metrics
+from hopplus.players.mind import Mind
+from hopplus.types import Params
+
+Tree = TypeVar("Tree")
+CHECKED = 256  # fresh steps of each seat that a part is measured on
+
+
+class Beside(eqx.Module):
+    """What a part keeps besides its parameters, which are in the mind."""
+
+    optimiser: optax.OptState  # [sets, ...]
+    ring: Any  # [R, ...] play to learn from
+
+
+class OnlinePart(Protocol):
+    """A model that learns while the policy does, from what was just played and its buffer.
+
+    `minds` are [sets, ...]: all of it is written for sets of parameters side by side, each with the
+    play of its own seats.
+    """
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def config(self) -> OnlineConfig: ...
+
+    def init(self, minds: Mind, played: Moments) -> Beside:
+        """With an empty buffer for play shaped as that [T, B, ...]."""
+        ...
+
+    def measure(self, minds: Mind, played: Moments, key: jax.Array) -> Metrics:
+        """How well it foresees play [T, B, ...] that it has not learned from."""
+        ...
+
+    def keep(self, ring: Any, played: Moments, updates: jax.Array) -> Any:
+        """The buffer with the play added."""
+        ...
+
+    def fit(self, minds: Mind, beside: Beside, key: jax.Array) -> tuple[Mind, Beside, Metrics]:
+        """A round of gradient steps, and the mean losses [sets]."""
+        ...
+
+    def fill(self, ring: Any) -> jax.Array:
+        """[sets] int32, how many steps each set can learn from."""
+        ...
+
+
+def optimiser_of(config: OnlineConfig) -> optax.GradientTransformation:
+    return optax.chain(
+        optax.clip_by_global_norm(config.gradient_norm), optax.adam(config.learning_rate)
+    )
+
+
+def learned(
+    part: OnlinePart,
+    minds: Mind,
+    beside: Beside,
+    played: Moments,
+    updates: jax.Array,
+    key: jax.Array,
+) -> tuple[Mind, Beside, Metrics]:
+    """Measure a part on what was just played, keep that, and fit if it is time to.
+
+    `updates` must not be batched: then a round that is not due costs nothing.
+    """
+    key_measure, key_fit = jax.random.split(key)
+    found = part.measure(minds, played, key_measure)
+    beside = Beside(beside.optimiser, part.keep(beside.ring, played, updates))
+    every = part.config.every
+    sets = len(jax.tree.leaves(minds)[0])
+    if every:
+        shapes = jax.eval_shape(part.fit, minds, beside, key_fit)[2]
+        none = {name: jnp.zeros(leaf.shape) for name, leaf in shapes.items()}
+        minds, beside, losses = jax.lax.cond(
+            updates % every == 0,
+            part.fit,
+            lambda minds, beside, key: (minds, beside, none),
+            minds,
+            beside,
+            key_fit,
+        )
+        rounds = updates // every + 1
+    else:
+        losses, rounds = {}, jnp.int32(0)
+    counts = {"fill": part.fill(beside.ring), "fits": jnp.full(sets, rounds * part.config.fits)}
+    named = {f"{part.name}/{name}": value for name, value in (found | losses | counts).items()}
+    return minds, beside, named
+
+
+def descend(
+    loss: Callable[[Params, Tree], tuple[jax.Array, Metrics]],
+    optimiser: optax.GradientTransformation,
+    params: Params,
+    state: optax.OptState,
+    batches: Tree,
+) -> tuple[Params, optax.OptState, Metrics]:
+    """A gradient step for each of the batches [fits, ...], for one set; the mean losses."""
+
+    def step(
+        carry: tuple[Params, optax.OptState], batch: Tree
+    ) -> tuple[tuple[Params, optax.OptState], Metrics]:
+        params, state = carry
+        (_, losses), slope = jax.value_and_grad(loss, has_aux=True)(params, batch)
+        change, state = optimiser.update(slope, state, params)
+        return (optax.apply_updates(params, change), state), losses
+
+    (params, state), losses = jax.lax.scan(step, (params, state), batches)
+    return params, state, {name: value.mean(axis=0) for name, value in losses.items()}
+
+
+def means(sums: Metrics) -> Metrics:
+    """Named sums over samples, with the `weight` of these, as means."""
+    weight = jnp.maximum(sums["weight"], 1e-8)
+    return {name: value / weight for name, value in sums.items() if name != "weight"}
+
+
+def flat(moments: Tree) -> Tree:
+    """[T, B, ...] as [T * B, ...]."""
+    rows: Tree = jax.tree.map(
+        lambda leaf: leaf.reshape(leaf.shape[0] * leaf.shape[1], *leaf.shape[2:]), moments
+    )
+    return rows
+
+
+def seats_by_set(seats: np.ndarray, shared: bool) -> np.ndarray:
+    """[sets, k] the seats of each set of parameters."""
+    return seats[None, :] if shared else seats[:, None]
+
+
+def by_set(tree: Tree, sets: int) -> Tree:
+    """[T, B, n, ...] of the learning seats as [sets, T * B * n / sets, ...]."""
+
+    def turned(leaf: jax.Array) -> jax.Array:
+        steps, games, seats, *rest = leaf.shape
+        return jnp.moveaxis(leaf, 2, 0).reshape(sets, steps * games * seats // sets, *rest)
+
+    turned_tree: Tree = jax.tree.map(turned, tree)
+    return turned_tree

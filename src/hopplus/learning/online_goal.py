@@ -1,0 +1,237 @@
+"""Goals inferred from a seat's history, learned while playing; and, from scratch, their prior."""
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from hopplus.config import GoalOnline
+from hopplus.games.game import Game
+from hopplus.learning.hindsight import Hindsight, Seen, Stretch, Target, seen_by, stretches_of
+from hopplus.learning.moments import Moments
+from hopplus.learning.online import Beside, descend, optimiser_of
+from hopplus.learning.ring import capacity, drawn_rows, empty_ring, pushed, rows_at
+from hopplus.models.goal import GoalPrior
+from hopplus.models.inference import GoalInference, InferencePart
+from hopplus.models.part import Metrics
+from hopplus.players.mind import Mind
+from hopplus.types import Sample, View
+
+
+class GoalParams(NamedTuple):
+    """What the part learns."""
+
+    inference: GoalInference
+    prior: GoalPrior
+
+
+class Drawn(eqx.Module):
+    """Stretches [batch] with the seat that looks at each."""
+
+    stretch: Stretch
+    seat: jax.Array
+    own: jax.Array  # the seat's number among those who learn
+    key: jax.Array
+
+
+@dataclass(frozen=True)
+class OnlineGoal:
+    """Each set of parameters learns from what its own seats saw, game by game.
+
+    A prior from a run stays as it is; one from scratch learns beside the inference.
+    """
+
+    game: Game
+    part: InferencePart
+    config: GoalOnline
+    seats: np.ndarray  # [sets, k]
+    name: str = "goal"
+
+    @property
+    def hindsight(self) -> Hindsight:
+        return Hindsight(self.part, self.config)
+
+    def init(self, minds: Mind, played: Moments) -> Beside:
+        rows = stretches_of(played)
+        steps, games = played.joint.shape[:2]
+        optimiser = jax.vmap(optimiser_of(self.config).init)(_params(minds))
+        size = capacity(-(-self.config.buffer // steps), games)
+        return Beside(optimiser, empty_ring(rows, size))
+
+    def keep(self, ring: Stretch, played: Moments, updates: jax.Array) -> Stretch:
+        return pushed(ring, stretches_of(played), updates)
+
+    def fill(self, ring: Stretch) -> jax.Array:
+        present = jax.vmap(jax.vmap(self.game.present))(ring.state)
+        return present[:, :, self.seats].sum(axis=(0, 1, 3))
+
+    def measure(self, minds: Mind, played: Moments, key: jax.Array) -> Metrics:
+        """`hit` is how often the inferred goals are nearer to those that hindsight selects than to
+        those it selects at the same step of another game; 0.5 is chance."""
+        fresh = stretches_of(played)
+        games = min(32, played.joint.shape[1])
+
+        def one(mind: Mind, seats: jax.Array, key: jax.Array) -> Metrics:
+            drawn = self._drawn(fresh, seats, key, games)
+
+            def target(drawn: Drawn) -> tuple[Seen, Target]:
+                seen = seen_by(self.game, drawn.stretch, drawn.seat, drawn.own)
+                return seen, self.hindsight(mind, seen, drawn.key)
+
+            seen, found = jax.vmap(target)(drawn)
+            goals = self.part.goal.settled(found.code)  # [games, T, J, G]
+            far = ((found.inferred - goals) ** 2).sum(axis=-1)
+            other = ((found.inferred - jnp.roll(goals, 1, axis=0)) ** 2).sum(axis=-1)
+            counts = found.known & jnp.roll(found.known, 1, axis=0) & seen.present[:, :, :1]
+            hit = (far < other) + 0.5 * (far == other)
+            total = jnp.maximum(counts.sum(), 1)
+            return {
+                "hit": jnp.where(counts, hit, 0.0).sum() / total,
+                "known": found.known.mean(),
+                "spread": jnp.where(counts, found.inferred.std(axis=0).mean(axis=-1), 0.0).sum()
+                / total,
+            }
+
+        keys = jax.random.split(key, len(self.seats))
+        return jax.vmap(one)(minds, jnp.asarray(self.seats), keys)
+
+    def fit(self, minds: Mind, beside: Beside, key: jax.Array) -> tuple[Mind, Beside, Metrics]:
+        c = self.config
+
+        def one(mind: Mind, state, seats: jax.Array, key: jax.Array):  # type: ignore[no-untyped-def]
+            def loss(params: GoalParams, drawn: Drawn) -> tuple[jax.Array, Metrics]:
+                now = replace(mind, inference=params.inference, prior=params.prior)
+                losses, weights = jax.vmap(lambda one: self._losses(now, one))(drawn)
+                totals = {
+                    name: value.sum() / jnp.maximum(weights[name].sum(), 1)
+                    for name, value in losses.items()
+                }
+                weighted = totals | {"kl": c.kl * totals["kl"]}
+                return sum(weighted.values(), jnp.float32(0)), totals
+
+            drawn = self._drawn(beside.ring, seats, key, c.fits * c.batch)
+            batches = jax.tree.map(
+                lambda leaf: leaf.reshape(c.fits, c.batch, *leaf.shape[1:]), drawn
+            )
+            return descend(loss, optimiser_of(c), _params(mind), state, batches)
+
+        keys = jax.random.split(key, len(self.seats))
+        params, optimiser, losses = jax.vmap(one)(
+            minds, beside.optimiser, jnp.asarray(self.seats), keys
+        )
+        minds = replace(minds, inference=params.inference, prior=params.prior)
+        return minds, Beside(optimiser, beside.ring), losses
+
+    def selected_goals(
+        self, minds: Mind, played: Moments, key: jax.Array
+    ) -> tuple[jax.Array, jax.Array]:
+        """[T, B, n, J, G] the goals that hindsight selects for play, and where it does
+        [T, B, n, J]."""
+        games = stretches_of(played)
+        count = played.joint.shape[1]
+
+        def of_seat(mind: Mind, seat: jax.Array, own: jax.Array, key: jax.Array) -> Target:
+            def of_game(stretch: Stretch, key: jax.Array) -> Target:
+                return self.hindsight(mind, seen_by(self.game, stretch, seat, own), key)
+
+            return jax.vmap(of_game)(games, jax.random.split(key, count))
+
+        sets, k = self.seats.shape
+        keys = jax.random.split(key, (sets, k))
+        own = jnp.searchsorted(np.sort(self.seats.reshape(-1)), jnp.asarray(self.seats))
+        over_seats = jax.vmap(of_seat, in_axes=(None, 0, 0, 0))
+        found = jax.vmap(over_seats)(minds, jnp.asarray(self.seats), own, keys)
+        goals = self.part.goal.settled(found.code)  # [sets, k, B, T, J, G]
+
+        def turn(leaf: jax.Array) -> jax.Array:
+            return jnp.moveaxis(leaf.reshape(sets * k, *leaf.shape[2:]), (2, 1, 0), (0, 1, 2))
+
+        return turn(goals), turn(found.known)
+
+    def _drawn(self, rows: Stretch, seats: jax.Array, key: jax.Array, count: int) -> Drawn:
+        """[count] games, those looked at by an own seat of the set that is present at all."""
+        key_rows, key_drawn = jax.random.split(key)
+        present = jax.vmap(jax.vmap(self.game.present))(rows.state)  # [R, T, N]
+        row, place = drawn_rows(key_rows, present.any(axis=1)[:, seats], count)
+        seat = seats[place]
+        own = jnp.searchsorted(np.sort(self.seats.reshape(-1)), seat)
+        return Drawn(rows_at(rows, row), seat, own, jax.random.split(key_drawn, count))
+
+    def _losses(self, mind: Mind, drawn: Drawn) -> tuple[Metrics, Metrics]:
+        """Sums of the named losses over a stretch, and of their weights."""
+        assert mind.inference is not None
+        assert mind.prior is not None
+        seen = seen_by(self.game, drawn.stretch, drawn.seat, drawn.own)
+        key_select, key_draw, key_prior = jax.random.split(drawn.key, 3)
+        found = self.hindsight(mind, seen, key_select)
+        steps = len(seen.fresh)
+        losses = jax.vmap(self.part.losses, in_axes=(None, 0, 0, 0, 0, 0, 0))(
+            mind.inference,
+            found.before,
+            found.after,
+            seen.view.planes,
+            found.code,
+            found.known,
+            jax.random.split(key_draw, steps),
+        )
+        here = seen.present[:, 0]
+        sums = {name: jnp.where(here, value, 0.0).sum() for name, value in losses.items()}
+        weights = dict.fromkeys(losses, here.sum())
+        if self.config.from_run is not None:
+            return sums, weights
+        prior, weight = self._prior_losses(mind.prior, seen, key_prior)
+        sums |= {f"prior_{name}": value for name, value in prior.items()}
+        return sums, weights | dict.fromkeys((f"prior_{name}" for name in prior), weight)
+
+    def _prior_losses(
+        self, prior: GoalPrior, seen: Seen, key: jax.Array
+    ) -> tuple[Metrics, jax.Array]:
+        """Sums over a stretch, of one other at each step, and how many steps count."""
+        part = self.part.goal
+        key_place, key_later, key_loss = jax.random.split(key, 3)
+        steps, seats = seen.present.shape
+        place = jax.random.randint(key_place, (steps,), 1, seats)
+        ahead = part.config.ahead
+        wanted = jax.random.randint(key_later, (steps,), min(1, ahead), ahead + 1)
+        goes_on = jnp.take_along_axis(seen.ahead, place[:, None], axis=1)[:, 0]
+        later = jnp.arange(steps) + jnp.minimum(wanted, goes_on)
+        steps_now = jnp.arange(steps)
+        view, later_view = (
+            jax.tree.map(lambda leaf: leaf[when, place - 1], seen.others)  # noqa: B023
+            for when in (steps_now, later)
+        )
+
+        def one(
+            view: View, later: View, joint: jax.Array, place: jax.Array, key: jax.Array
+        ) -> Metrics:
+            nothing = jnp.zeros(0)
+            sample = Sample(
+                view=view,
+                present=nothing,
+                joint=jnp.roll(joint, -place),
+                reward=nothing,
+                after=view,
+                present_after=nothing,
+                legal_after=nothing,
+                done=nothing,
+                later=later,
+                caught=nothing,
+                goal=nothing,
+            )
+            return part.losses(prior, sample, key)
+
+        losses = jax.vmap(one)(
+            view, later_view, seen.joint, place, jax.random.split(key_loss, steps)
+        )
+        there = jnp.take_along_axis(seen.present, place[:, None], axis=1)[:, 0] & seen.present[:, 0]
+        sums = {name: jnp.where(there, value, 0.0).sum() for name, value in losses.items()}
+        return sums, there.sum()
+
+
+def _params(minds: Mind) -> GoalParams:
+    assert minds.inference is not None
+    assert minds.prior is not None
+    return GoalParams(minds.inference, minds.prior)

@@ -1,0 +1,107 @@
+"""Models of the others' actions, learned while playing: for each seat one of each other."""
+
+from dataclasses import dataclass, replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from hopplus.config import OpponentOnline
+from hopplus.games.game import Game
+from hopplus.learning.moments import Moments, other_samples
+from hopplus.learning.online import CHECKED, Beside, descend, flat, means, optimiser_of
+from hopplus.learning.ring import capacity, drawn_rows, empty_ring, pushed, rows_at
+from hopplus.models.opponent import OpponentModel
+from hopplus.models.part import Metrics, fit_loss
+from hopplus.players.mind import Mind, Parts
+from hopplus.types import Sample
+
+
+@dataclass(frozen=True)
+class OnlineOpponent:
+    """Each set of parameters learns what its seats see the others do."""
+
+    game: Game
+    parts: Parts
+    config: OpponentOnline
+    seats: np.ndarray  # [sets, k]
+    name: str = "opponent"
+
+    def init(self, minds: Mind, played: Moments) -> Beside:
+        rows = flat(_kept(played))
+        optimiser = jax.vmap(jax.vmap(optimiser_of(self.config).init))(minds.opponents)
+        return Beside(optimiser, empty_ring(rows, capacity(self.config.buffer, len(rows.joint))))
+
+    def keep(self, ring: Moments, played: Moments, updates: jax.Array) -> Moments:
+        return pushed(ring, flat(_kept(played)), updates)
+
+    def fill(self, ring: Moments) -> jax.Array:
+        """Steps at which the set's own seats were present to see them."""
+        present = jax.vmap(self.game.present)(ring.state)
+        return present[:, self.seats].sum(axis=(0, 2))
+
+    def measure(self, minds: Mind, played: Moments, key: jax.Array) -> Metrics:
+        """By class [A]: how many actions there were, and how many of them were the likeliest."""
+        part = self.parts.opponent
+        assert part is not None
+        fresh = flat(_kept(played))
+
+        def one(model: OpponentModel, samples: Sample) -> Metrics:
+            logits = jax.vmap(model)(samples.view, samples.goal)
+            action = samples.joint[:, 0]
+            counts = jax.vmap(part.weight)(samples)[:, None]
+            classes = jax.nn.one_hot(action, part.actions) * counts
+            hit = (logits.argmax(axis=-1) == action)[:, None]
+            return {"count": classes.sum(axis=0), "hit": (classes * hit).sum(axis=0)}
+
+        samples = self._drawn(fresh, key, CHECKED)
+        found = jax.vmap(jax.vmap(one))(minds.opponents, samples)  # [sets, N - 1, A]
+        sums = {name: value.sum(axis=1) for name, value in found.items()}
+        total = jnp.maximum(sums["count"].sum(axis=-1), 1.0)
+        return {**sums, "accuracy": sums["hit"].sum(axis=-1) / total}
+
+    def fit(self, minds: Mind, beside: Beside, key: jax.Array) -> tuple[Mind, Beside, Metrics]:
+        part, c = self.parts.opponent, self.config
+        assert part is not None
+
+        def loss(model: OpponentModel, samples: Sample) -> tuple[jax.Array, Metrics]:
+            mean, sums = fit_loss(part, model, samples, jnp.zeros(c.batch))
+            return mean, means(sums)
+
+        def one(model: OpponentModel, state, samples: Sample):  # type: ignore[no-untyped-def]
+            batches = jax.tree.map(
+                lambda leaf: leaf.reshape(c.fits, c.batch, *leaf.shape[1:]), samples
+            )
+            return descend(loss, optimiser_of(c), model, state, batches)
+
+        samples = self._drawn(beside.ring, key, c.fits * c.batch)
+        models, optimiser, losses = jax.vmap(jax.vmap(one))(
+            minds.opponents, beside.optimiser, samples
+        )
+        losses = {name: value.mean(axis=1) for name, value in losses.items()}
+        return replace(minds, opponents=models), Beside(optimiser, beside.ring), losses
+
+    def _drawn(self, rows: Moments, key: jax.Array, count: int) -> Sample:
+        """[sets, N - 1, count] samples of each other, of steps at which the own seat is present;
+        those of others that are not have no weight."""
+        present = jax.vmap(self.game.present)(rows.state)  # [R, N]
+        learning = jnp.asarray(np.sort(self.seats.reshape(-1)))
+
+        def of_set(seats: jax.Array, key: jax.Array) -> Sample:
+            row, which = drawn_rows(key, present[:, seats], count)
+            own = jnp.searchsorted(learning, seats[which])  # its number among those who learn
+            found = jax.vmap(self._samples)(rows_at(rows, row), seats[which], own)
+            by_other: Sample = jax.tree.map(lambda leaf: jnp.moveaxis(leaf, 1, 0), found)
+            return by_other
+
+        keys = jax.random.split(key, len(self.seats))
+        return jax.vmap(of_set)(jnp.asarray(self.seats), keys)
+
+    def _samples(self, moment: Moments, seat: jax.Array, own: jax.Array) -> Sample:
+        assert moment.inferred is not None
+        goals = self.parts.goals_about(moment.inferred[own])
+        return other_samples(self.game, moment, seat, goals)
+
+
+def _kept(played: Moments) -> Moments:
+    return Moments(played.state, played.joint, inferred=played.inferred)

@@ -1,0 +1,107 @@
+"""A world model for each seat, learned while playing."""
+
+from dataclasses import dataclass, replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from hopplus.config import WorldOnline
+from hopplus.games.game import Game
+from hopplus.learning.moments import Moments, own_sample
+from hopplus.learning.online import CHECKED, Beside, descend, flat, means, optimiser_of
+from hopplus.learning.ring import capacity, drawn_rows, empty_ring, pushed, rows_at
+from hopplus.models.part import Metrics, fit_loss
+from hopplus.models.world import World
+from hopplus.models.world_part import WorldPart
+from hopplus.players.mind import Mind
+from hopplus.types import Sample
+
+TOLERANCE = 0.05  # of the range of real rewards: a reward predicted further off is wrong
+
+
+@dataclass(frozen=True)
+class OnlineWorld:
+    """Each set of parameters learns what joint actions bring to its own seats."""
+
+    game: Game
+    part: WorldPart
+    config: WorldOnline
+    seats: np.ndarray  # [sets, k]
+    name: str = "world"
+
+    def init(self, minds: Mind, played: Moments) -> Beside:
+        rows = flat(_kept(played))
+        optimiser = jax.vmap(optimiser_of(self.config).init)(minds.world)
+        return Beside(optimiser, empty_ring(rows, capacity(self.config.buffer, len(rows.joint))))
+
+    def keep(self, ring: Moments, played: Moments, updates: jax.Array) -> Moments:
+        return pushed(ring, flat(_kept(played)), updates)
+
+    def fill(self, ring: Moments) -> jax.Array:
+        present = jax.vmap(self.game.present)(ring.state)
+        return present[:, self.seats].sum(axis=(0, 2))
+
+    def measure(self, minds: Mind, played: Moments, key: jax.Array) -> Metrics:
+        """`error` is the share of steps of which anything is foreseen wrongly: the planes, the own
+        reward, who is gone, whose actions are legal, or the end."""
+        fresh = flat(_kept(played))
+        assert played.reward is not None
+        tolerance = TOLERANCE * (played.reward.max() - played.reward.min())
+
+        def one(world: World, seats: jax.Array, key: jax.Array) -> Metrics:
+            samples = self._drawn(fresh, seats, key, CHECKED)
+            counts = jax.vmap(self.part.weight)(samples)
+            found = jax.vmap(lambda sample: _wrong(world, sample, tolerance))(samples)
+            total = jnp.maximum(counts.sum(), 1.0)
+            return {name: (value * counts).sum() / total for name, value in found.items()}
+
+        keys = jax.random.split(key, len(self.seats))
+        return jax.vmap(one)(minds.world, jnp.asarray(self.seats), keys)
+
+    def fit(self, minds: Mind, beside: Beside, key: jax.Array) -> tuple[Mind, Beside, Metrics]:
+        c = self.config
+
+        def loss(world: World, samples: Sample) -> tuple[jax.Array, Metrics]:
+            mean, sums = fit_loss(self.part, world, samples, jnp.zeros(c.batch))
+            return mean, means(sums)
+
+        def one(world: World, state, seats: jax.Array, key: jax.Array):  # type: ignore[no-untyped-def]
+            samples = self._drawn(beside.ring, seats, key, c.fits * c.batch)
+            batches = jax.tree.map(
+                lambda leaf: leaf.reshape(c.fits, c.batch, *leaf.shape[1:]), samples
+            )
+            return descend(loss, optimiser_of(c), world, state, batches)
+
+        keys = jax.random.split(key, len(self.seats))
+        worlds, optimiser, losses = jax.vmap(one)(
+            minds.world, beside.optimiser, jnp.asarray(self.seats), keys
+        )
+        return replace(minds, world=worlds), Beside(optimiser, beside.ring), losses
+
+    def _drawn(self, rows: Moments, seats: jax.Array, key: jax.Array, count: int) -> Sample:
+        """[count] samples of a set's own seats [k], of steps at which they are present."""
+        present = jax.vmap(self.game.present)(rows.state)[:, seats]
+        row, place = drawn_rows(key, present, count)
+        sample = jax.vmap(lambda moment, seat: own_sample(self.game, moment, seat))
+        return sample(rows_at(rows, row), seats[place])
+
+
+def _kept(played: Moments) -> Moments:
+    return Moments(played.state, played.joint)
+
+
+def _wrong(world: World, sample: Sample, tolerance: jax.Array) -> Metrics:
+    """Of one step, each 1 where it was foreseen wrongly; and how far off the own reward was."""
+    prediction = world(sample.view, sample.joint)
+    planes, gone = world.settled(prediction)
+    off = jnp.abs(prediction.reward[0] - sample.reward[0])
+    wrong = {
+        "planes_wrong": (planes != sample.after.planes).any(),
+        "reward_wrong": off > tolerance + 1e-3,
+        "gone_wrong": (gone != ~sample.present_after).any(),
+        "legal_wrong": ((prediction.legal > 0.5) != sample.legal_after).any(),
+        "done_wrong": (prediction.done > 0.5) != sample.done,
+    }
+    error = jnp.stack(list(wrong.values())).any()
+    return {"error": error, **wrong, "reward_off": off}

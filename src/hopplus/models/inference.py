@@ -1,0 +1,130 @@
+"""What are the others after? Goals inferred from what a seat has seen so far.
+
+A conditional variational autoencoder (Sohn et al. 2015): the history, read by a recurrent network,
+is the condition; the goal must tell the view that comes next, and keeps near the goal of a view
+that another player will come to, which hindsight selects (Yu et al. 2024).
+"""
+
+from dataclasses import dataclass
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from hopplus.models.goal import GoalCode, GoalPart
+from hopplus.models.nets import Gru, Layers, Linear, binary_loss
+from hopplus.models.opponent import last_actions
+from hopplus.models.part import Metrics
+from hopplus.types import View
+
+
+class GoalInference(eqx.Module):
+    """q(g | history, o)."""
+
+    history: Gru
+    code: Linear  # memory -> codes of all goals
+    decoder: Layers  # goals, memory before the view -> a logit for every cell of every plane
+
+
+@dataclass(frozen=True)
+class InferencePart:
+    """Infers goals, and the losses by which it learns to."""
+
+    goal: GoalPart
+    seats: int
+    goals: int  # how many: one about all others, or one about each
+    hidden: int
+
+    @property
+    def size(self) -> int:
+        """Numbers of all goals together."""
+        return self.goals * self.goal.config.size
+
+    def init(self, key: jax.Array) -> GoalInference:
+        key_history, key_code, key_decoder = jax.random.split(key, 3)
+        height, width, planes = self.goal.shape
+        cells = height * width * planes
+        seen = cells + 1 + self.seats * self.goal.actions
+        sizes = (self.size + self.hidden, 2 * self.hidden, cells)
+        return GoalInference(
+            history=Gru(seen, self.hidden, key_history),
+            code=Linear(self.hidden, self.goals * self.goal.numbers, 0.1, key_code),
+            decoder=Layers(sizes, key_decoder),
+        )
+
+    def start(self) -> jax.Array:
+        """[hidden] the memory before an episode's first view."""
+        return jnp.zeros(self.hidden)
+
+    def given(self, params: GoalInference, view: View) -> jax.Array:
+        """What a view brings to the memory."""
+        planes = view.planes.astype(jnp.float32).reshape(-1)
+        return params.history.given(jnp.concatenate([planes, view.time[None], last_actions(view)]))
+
+    def codes(self, params: GoalInference, memory: jax.Array) -> GoalCode:
+        """[J, G] what is thought of the goals with this memory."""
+        return self.goal.code_of(params.code(memory).reshape(self.goals, -1))
+
+    def infer(
+        self, params: GoalInference, memory: jax.Array, view: View
+    ) -> tuple[jax.Array, jax.Array]:
+        """The memory after a view, and the goals [J, G] without chance."""
+        memory = params.history.advance(memory, self.given(params, view))
+        return memory, self.goal.settled(self.codes(params, memory))
+
+    def recall(
+        self, params: GoalInference, memory: jax.Array, views: View, fresh: jax.Array
+    ) -> tuple[jax.Array, jax.Array]:
+        """The memory before and after each of [T] views in order, [T, hidden] each; where `fresh`
+        [T], a new episode begins."""
+        given = jax.vmap(self.given, in_axes=(None, 0))(params, views)
+
+        def step(memory: jax.Array, now: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, ...]:
+            given, fresh = now
+            before = jnp.where(fresh, self.start(), memory)
+            after = params.history.advance(before, given)
+            return after, (before, after)
+
+        _, (before, after) = jax.lax.scan(step, memory, (given, fresh))
+        return before, after
+
+    def losses(
+        self,
+        params: GoalInference,
+        before: jax.Array,
+        after: jax.Array,
+        planes: jax.Array,
+        target: GoalCode,
+        known: jax.Array,
+        key: jax.Array,
+    ) -> Metrics:
+        """Of one step, with the memory before and after its view: how badly the goals tell its
+        planes, and how far they are from the targets [J, G], where these are `known` [J]."""
+        codes = self.codes(params, after)
+        drawn = self.goal.drawn(codes, key).reshape(-1)
+        logits = params.decoder(jnp.concatenate([drawn, before]))
+        apart = self.goal.apart(codes, target).sum(axis=-1)
+        return {
+            "reconstruction": binary_loss(logits, planes.reshape(-1)).sum(),
+            "kl": jnp.where(known, apart, 0.0).sum(),
+        }
+
+
+def selected(
+    scores: jax.Array, valid: jax.Array, codes: GoalCode, *, each: bool
+) -> tuple[GoalCode, jax.Array]:
+    """The codes of the candidates with the highest scores: [J, G], and whether there is any [J].
+
+    Candidates are [H, others, G], with scores [H, others], those that are `valid` [H, others]; one
+    is selected for `each` other, or one of all.
+    """
+    scores = jnp.where(valid, scores, -jnp.inf)
+    size = codes.mean.shape[-1]
+    if each:
+        best = scores.argmax(axis=0)  # [others]
+        place = jnp.arange(scores.shape[1])
+        chosen = GoalCode(codes.mean[best, place], codes.log[best, place])
+        return chosen, valid.any(axis=0)
+    flat = scores.reshape(-1).argmax()
+    chosen = GoalCode(codes.mean.reshape(-1, size)[flat], codes.log.reshape(-1, size)[flat])
+    return jax.tree.map(lambda leaf: leaf[None], chosen), valid.any()[None]

@@ -1,0 +1,68 @@
+"""Play that is only imagined, from real moments on."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from hopplus.models.opponent import OpponentModel
+from hopplus.models.world import World
+from hopplus.planning.simulate import Scene, others_act, simulate
+from hopplus.types import Act, Memory, View
+
+Decide = Callable[[Memory, View, jax.Array], tuple[Memory, Act]]
+
+
+class Dream(eqx.Module):
+    """Imagined steps [H, ...] of one seat."""
+
+    view: View
+    act: Act
+    reward: jax.Array  # [H, N] float32, own first
+    ended: jax.Array  # [H] bool, the seat is gone after the step, or the episode over
+    last: jax.Array  # [1] float32, the value after the last step
+
+
+@dataclass(frozen=True)
+class Imagination:
+    """Who imagines, and with what."""
+
+    decide: Decide  # how the seat itself acts: exactly as in play
+    opponents: OpponentModel  # [N - 1, ...]
+    world: World
+    goals_about: Callable[[jax.Array], jax.Array]  # [J] inferred goals -> [N - 1, G]
+    horizon: int  # of the game
+
+    def __call__(self, scenes: Scene, memories: Memory, key: jax.Array) -> Dream:
+        """Imagine H steps from the first of [H] real moments, with the seat's memory before it.
+
+        Where the seat's game ends, the next moment is taken instead of what would follow.
+        """
+
+        def step(
+            carry: tuple[Scene, Memory], now: tuple[Scene, Memory, jax.Array]
+        ) -> tuple[tuple[Scene, Memory], tuple[View, Act, jax.Array, jax.Array]]:
+            scene, memory = carry
+            *fresh, key = now
+            key_own, key_others = jax.random.split(key)
+            memory, act = self.decide(memory, scene.view, key_own)
+            goals = self.goals_about(act.inferred)
+            others = others_act(self.opponents, scene, goals, key_others)
+            joint = jnp.append(act.action, others)
+            after, turn = simulate(self.world, scene, joint, self.horizon)
+            carry = jax.tree.map(
+                lambda new, old: jnp.where(turn.ended, new, old), tuple(fresh), (after, memory)
+            )
+            return carry, (scene.view, act, turn.reward, turn.ended)
+
+        steps = len(scenes.legal)
+        first = jax.tree.map(lambda leaf: leaf[0], (scenes, memories))
+        # The first is where it begins, so the moments to go on from are the ones after it.
+        fresh = jax.tree.map(lambda leaf: jnp.roll(leaf, -1, axis=0), (scenes, memories))
+        (scene, memory), (view, act, reward, ended) = jax.lax.scan(
+            step, first, (*fresh, jax.random.split(key, steps))
+        )
+        _, last = self.decide(memory, scene.view, key)
+        return Dream(view, act, reward, ended, last.value[None])

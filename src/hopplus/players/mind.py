@@ -1,0 +1,86 @@
+"""What a learning player has learned, and the parts it is made of."""
+
+from dataclasses import dataclass
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from hopplus.config import TrainConfig
+from hopplus.games.game import Game
+from hopplus.models.goal import GoalPart, GoalPrior
+from hopplus.models.inference import GoalInference, InferencePart
+from hopplus.models.nets import ActorCritic
+from hopplus.models.opponent import OpponentModel, OpponentPart
+from hopplus.models.world import World, board_of
+from hopplus.models.world_part import WorldPart
+
+
+class Mind(eqx.Module):
+    """Everything one seat has learned; None for parts it does without."""
+
+    policy: ActorCritic
+    prior: GoalPrior | None = None
+    inference: GoalInference | None = None
+    opponents: OpponentModel | None = None  # [N - 1, ...] one for each other, in the seats' order
+    world: World | None = None
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The models of a mind beside its policy; None for those it does without."""
+
+    inference: InferencePart | None = None
+    opponent: OpponentPart | None = None
+    world: WorldPart | None = None
+    others: int = 0
+
+    @property
+    def prior(self) -> GoalPart | None:
+        return self.inference.goal if self.inference else None
+
+    @property
+    def goal_size(self) -> int:
+        """Numbers of all goals that are inferred."""
+        return self.inference.size if self.inference else 0
+
+    def goals_about(self, inferred: jax.Array) -> jax.Array:
+        """[N - 1, G] what [J * G] inferred goals tell of each other; of size 0 for nothing."""
+        if not self.inference:
+            return jnp.zeros((self.others, 0))
+        goals = inferred.reshape(self.inference.goals, -1)
+        return jnp.broadcast_to(goals, (self.others, goals.shape[1]))
+
+    def init(self, policy: ActorCritic, key: jax.Array) -> Mind:
+        """A mind with that policy and fresh models."""
+        keys = [jax.random.fold_in(key, number) for number in range(1, 5)]
+        return Mind(
+            policy=policy,
+            prior=self.prior.init(keys[0]) if self.prior else None,
+            inference=self.inference.init(keys[1]) if self.inference else None,
+            opponents=(
+                jax.vmap(self.opponent.init)(jax.random.split(keys[2], self.others))
+                if self.opponent
+                else None
+            ),
+            world=self.world.init(keys[3]) if self.world else None,
+        )
+
+
+def make_parts(game: Game, config: TrainConfig) -> Parts:
+    """The models that a configuration asks for."""
+    actions, others = len(game.action_names), game.seats - 1
+    inference = opponent = world = None
+    if "goal" in config.parts:
+        c = config.goal
+        prior = GoalPart(game.shape, actions, c.prior)
+        goals = others if c.about == "each" else 1
+        inference = InferencePart(prior, game.seats, goals, c.hidden)
+    if "opponent" in config.parts:
+        told = config.goal.prior.size if inference else 0
+        weights = (1.0,) * actions
+        net = config.opponent.net
+        opponent = OpponentPart(game.shape, game.seats, actions, told, net, weights)
+    if "world" in config.parts:
+        world = WorldPart(board_of(game), config.world.model)
+    return Parts(inference, opponent, world, others)
