@@ -54,7 +54,7 @@ class OpponentOnline(OnlineConfig):
 class WorldOnline(OnlineConfig):
     """A world model for each seat."""
 
-    fits: int = 16
+    fits: int = 12
     """Gradient steps of a round."""
     batch: int = 64
     """Samples of a gradient step, for each seat."""
@@ -70,6 +70,8 @@ class WorldOnline(OnlineConfig):
 class GoalOnline(OnlineConfig):
     """What the others are after, inferred from what a seat has seen."""
 
+    every: int = 4
+    """Updates from one round of fitting to the next; 0 for never."""
     fits: int = 4
     """Gradient steps of a round."""
     batch: int = 16
@@ -90,7 +92,7 @@ class GoalOnline(OnlineConfig):
     """Share of the run after which that has fallen to zero."""
     kl: float = 0.1
     """Weight of the divergence from the selected goal."""
-    hidden: int = 32
+    hidden: int = 16
     """Numbers of the memory that the history is read into."""
     prior: GoalConfig = field(default_factory=lambda: GoalConfig(net=NetConfig()))
 
@@ -111,7 +113,7 @@ class GoalOnline(OnlineConfig):
 class ImagineConfig:
     """Play that a seat only imagines, and learns from as well."""
 
-    real_ratio: float = 1 / 3
+    real_ratio: float = 0.4
     """Share of real steps among those the policy learns from."""
     horizon: int = 16
     """Steps imagined from a real one at most."""

@@ -42,11 +42,6 @@ class BesidePolicy:
     updates: int  # how many there will be
     initial: dict[str, Any]  # parts of minds that were learned before, by field, without sets
 
-    @property
-    def imagined_rows(self) -> int:
-        """Imagined steps that each set learns from in an update."""
-        return self.dreams.rows if self.dreams else 0
-
     def known(self, minds: Mind) -> Mind:
         """Fresh minds [sets, ...] with what was learned before in its place."""
 

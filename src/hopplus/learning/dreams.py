@@ -36,7 +36,7 @@ class Dreams:
         """Imagined games side by side, of a set."""
         real = self.ppo.steps * self.seats.shape[1]
         wanted = real * (1 - self.config.real_ratio) / self.config.real_ratio
-        return max(1, round(wanted / self.config.horizon))
+        return max(self.ppo.minibatches, round(wanted / self.config.horizon))
 
     @property
     def rows(self) -> int:
@@ -59,38 +59,20 @@ class Dreams:
         Rewards are kept within `observed` [sets, 2] if they are to be clipped. Where the gate is
         not open [sets], nobody is present in them.
         """
-        keys = jax.random.split(key, len(self.seats))
-        return jax.vmap(self._of_set, in_axes=(0, None, 0, 0, 0, 0))(
-            minds, ring, jnp.asarray(self.seats), observed, open_, keys
-        )
+        key_rows, key_dreams = jax.random.split(key)
+        scenes, memories = self.starts(ring, key_rows)
+        keys = jax.random.split(key_dreams, (len(self.seats), self.lanes))
 
-    def _of_set(
-        self,
-        mind: Mind,
-        ring: Moments,
-        seats: jax.Array,
-        observed: jax.Array,
-        open_: jax.Array,
-        key: jax.Array,
-    ) -> tuple[Batch, Metrics]:
-        key_rows, key_dream = jax.random.split(key)
-        scenes, memories = self.starts(ring, seats, key_rows)
-        keys = jax.random.split(key_dream, self.lanes)
-        dream = jax.vmap(self.imagination(mind), in_axes=(1, 1, 0), out_axes=1)(
-            scenes, memories, keys
-        )  # [H, lanes, ...]
-        batch = self.batch(dream, observed, open_)
-        reward, ended = dream.reward[..., 0], dream.ended
-        found = {
-            "reward": batch.reward.mean(),
-            "predicted_most": reward.max(),
-            "predicted_least": reward.min(),
-            "return": batch.returns.mean(),
-            "value": batch.value.mean(),
-            "ended": ended.mean(),
-            "open": open_.astype(jnp.float32),
-        }
-        return batch, {f"imagined/{name}": value for name, value in found.items()}
+        def of_set(
+            mind: Mind, scenes: Scene, memories: Any, keys: jax.Array, *known: jax.Array
+        ) -> tuple[Batch, Metrics]:
+            over_lanes = jax.vmap(self.imagination(mind), in_axes=(1, 1, 0), out_axes=1)
+            dream = over_lanes(scenes, memories, keys)  # [H, lanes, ...]
+            batch = self.batch(dream, *known)
+            return batch, dream_metrics(dream, batch, known[1])
+
+        in_axes = (0, 1, 1, 0, 0, 0)
+        return jax.vmap(of_set, in_axes=in_axes)(minds, scenes, memories, keys, observed, open_)
 
     def imagination(self, mind: Mind) -> Imagination:
         """A mind's own imagination; it acts there as it does in play."""
@@ -103,27 +85,29 @@ class Dreams:
         goals_about = self.actor.parts.goals_about
         return Imagination(decide, mind.opponents, mind.world, goals_about, self.game.horizon)
 
-    def starts(self, ring: Moments, seats: jax.Array, key: jax.Array) -> tuple[Scene, Any]:
-        """[H, lanes] real moments in which seats of the set [k] were present, and their memories
+    def starts(self, ring: Moments, key: jax.Array) -> tuple[Scene, Any]:
+        """[H, sets, lanes] real moments in which seats of the set were present, and their memories
         before them."""
-        present = jax.vmap(self.game.present)(ring.state)[:, seats]
-        row, which = drawn_rows(key, present, self.rows)
-        seat = seats[which]
+        sets, shape = len(self.seats), (self.config.horizon, self.lanes)
+        present = jax.vmap(self.game.present)(ring.state)  # [R, N]
         learning = jnp.asarray(np.sort(self.seats.reshape(-1)))
+
+        def chosen(seats: jax.Array, key: jax.Array) -> tuple[jax.Array, ...]:
+            row, which = drawn_rows(key, present[:, seats], self.rows)
+            return row.reshape(shape), seats[which].reshape(shape)
+
+        keys = jax.random.split(key, sets)
+        row, seat = jax.vmap(chosen, out_axes=1)(jnp.asarray(self.seats), keys)
         own = jnp.searchsorted(learning, seat)
 
-        def one(moment: Moments, seat: jax.Array, own: jax.Array) -> tuple[Scene, Any]:
+        def one(row: jax.Array, seat: jax.Array, own: jax.Array) -> tuple[Scene, Any]:
+            moment = rows_at(ring, row)
             order = (seat + jnp.arange(self.game.seats)) % self.game.seats
             legal = views(self.game, moment.state).legal[order]
             memory = jax.tree.map(lambda leaf: leaf[own], moment.memory)
             return Scene(self.game.view(moment.state, seat), legal), memory
 
-        found = jax.vmap(one)(rows_at(ring, row), seat, own)
-        shape = (self.config.horizon, self.lanes)
-        by_lane: tuple[Scene, Any] = jax.tree.map(
-            lambda leaf: leaf.reshape(*shape, *leaf.shape[1:]), found
-        )
-        return by_lane
+        return jax.vmap(jax.vmap(jax.vmap(one)))(row, seat, own)
 
     def batch(self, dream: Dream, observed: jax.Array, open_: jax.Array) -> Batch:
         """[rows, ...] the steps of a dream [H, lanes, ...] of one set."""
@@ -152,6 +136,21 @@ class Dreams:
             imagined=jnp.ones_like(present),
         )
         return flat(steps)
+
+
+def dream_metrics(dream: Dream, batch: Batch, open_: jax.Array) -> Metrics:
+    """What a dream [H, lanes, ...] of one set is like, to hold against real play."""
+    predicted = dream.reward[..., 0]
+    found = {
+        "reward": batch.reward.mean(),
+        "predicted_most": predicted.max(),
+        "predicted_least": predicted.min(),
+        "return": batch.returns.mean(),
+        "value": batch.value.mean(),
+        "ended": dream.ended.mean(),
+        "open": open_.astype(jnp.float32),
+    }
+    return {f"imagined/{name}": value for name, value in found.items()}
 
 
 def _kept(played: Moments) -> Moments:

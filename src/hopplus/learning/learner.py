@@ -221,9 +221,9 @@ class Learner:
         ) -> tuple[tuple[Params, optax.OptState], Metrics]:
             real = c.steps * self.beside.seats.shape[1]
             rows = minibatch_rows(key, real, c.minibatches, c.games, self.actor.remembers)
-            if dreamt := self.beside.imagined_rows:  # every minibatch has its share of them
-                key_dreamt = jax.random.fold_in(key, 1)
-                more = minibatch_rows(key_dreamt, dreamt, c.minibatches, c.games, False)
+            if dreams := self.beside.dreams:  # every minibatch has its share of them
+                key_dreams = jax.random.fold_in(key, 1)
+                more = minibatch_rows(key_dreams, dreams.rows, c.minibatches, dreams.lanes, True)
                 rows = jnp.concatenate([rows, real + more], axis=1)
             return jax.lax.scan(minibatch, carry, rows)
 
@@ -234,16 +234,16 @@ class Learner:
 def minibatch_rows(
     key: jax.Array, rows: int, minibatches: int, games: int, whole_games: bool
 ) -> jax.Array:
-    """[minibatches, rows // minibatches] int32, the rows of a batch in random parts.
+    """[minibatches, rows / minibatches] int32, the rows of a batch in random parts.
 
-    A few, drawn anew each time, are left out where they do not divide. Rows run [..., B]: a row's
-    game is its number modulo `games`. Where players have memory the parts are `whole_games`, each
-    game's steps together and in their order; else any rows.
+    Rows run [..., B]: a row's game is its number modulo `games`. Parts are any rows; or, for
+    players with memory and where shuffling all of them is not worth its time, `whole_games`, each
+    game's steps together and in their order. Games that do not divide are left out this time.
     """
     if not whole_games:
-        kept = rows - rows % minibatches
-        return jax.random.permutation(key, rows)[:kept].reshape(minibatches, -1)
-    chosen = jax.random.permutation(key, games).reshape(minibatches, 1, -1)
+        return jax.random.permutation(key, rows).reshape(minibatches, -1)
+    kept = games - games % minibatches
+    chosen = jax.random.permutation(key, games)[:kept].reshape(minibatches, 1, -1)
     first_rows = jnp.arange(0, rows, games)[None, :, None]
     return (first_rows + chosen).reshape(minibatches, -1)
 

@@ -16,7 +16,7 @@ from hopplus.players.mind import Mind
 from hopplus.types import Params
 
 Tree = TypeVar("Tree")
-CHECKED = 256  # fresh steps of each seat that a part is measured on
+CHECKED = 128  # fresh steps of each seat that a part is measured on
 
 
 class Beside(eqx.Module):

@@ -20,12 +20,21 @@ from hopplus.models.part import Metrics
 from hopplus.players.mind import Mind
 from hopplus.types import Sample, View
 
+CHECKED = 4  # games of each set that it is measured on
+
 
 class GoalParams(NamedTuple):
     """What the part learns."""
 
     inference: GoalInference
     prior: GoalPrior
+
+
+class Hinted(NamedTuple):
+    """What hindsight selects for play [T, B, ...] of the learning seats n."""
+
+    goals: jax.Array  # [T, B, n, J, G] float32
+    known: jax.Array  # [T, B, n, J] bool, where it does
 
 
 class Drawn(eqx.Module):
@@ -72,7 +81,7 @@ class OnlineGoal:
         """`hit` is how often the inferred goals are nearer to those that hindsight selects than to
         those it selects at the same step of another game; 0.5 is chance."""
         fresh = stretches_of(played)
-        games = min(32, played.joint.shape[1])
+        games = min(CHECKED, played.joint.shape[1])
 
         def one(mind: Mind, seats: jax.Array, key: jax.Array) -> Metrics:
             drawn = self._drawn(fresh, seats, key, games)
@@ -125,31 +134,35 @@ class OnlineGoal:
         minds = replace(minds, inference=params.inference, prior=params.prior)
         return minds, Beside(optimiser, beside.ring), losses
 
-    def selected_goals(
-        self, minds: Mind, played: Moments, key: jax.Array
-    ) -> tuple[jax.Array, jax.Array]:
-        """[T, B, n, J, G] the goals that hindsight selects for play, and where it does
-        [T, B, n, J]."""
-        games = stretches_of(played)
-        count = played.joint.shape[1]
-
-        def of_seat(mind: Mind, seat: jax.Array, own: jax.Array, key: jax.Array) -> Target:
-            def of_game(stretch: Stretch, key: jax.Array) -> Target:
-                return self.hindsight(mind, seen_by(self.game, stretch, seat, own), key)
-
-            return jax.vmap(of_game)(games, jax.random.split(key, count))
-
+    def selected_goals(self, minds: Mind, played: Moments, key: jax.Array) -> Hinted:
+        """The goals that hindsight selects in some of the games just played."""
+        steps, games = played.joint.shape[:2]
         sets, k = self.seats.shape
-        keys = jax.random.split(key, (sets, k))
+        count = min(games, self.config.batch)
+        key_games, key_select = jax.random.split(key)
+        chosen = jax.random.permutation(key_games, games)[:count]
+        stretches = rows_at(stretches_of(played), chosen)
+
+        def of_game(
+            mind: Mind, stretch: Stretch, seat: jax.Array, own: jax.Array, key: jax.Array
+        ) -> Target:
+            return self.hindsight(mind, seen_by(self.game, stretch, seat, own), key)
+
+        over_games = jax.vmap(of_game, in_axes=(None, 0, None, None, 0))
+        over_seats = jax.vmap(over_games, in_axes=(None, None, 0, 0, 0))
         own = jnp.searchsorted(np.sort(self.seats.reshape(-1)), jnp.asarray(self.seats))
-        over_seats = jax.vmap(of_seat, in_axes=(None, 0, 0, 0))
-        found = jax.vmap(over_seats)(minds, jnp.asarray(self.seats), own, keys)
-        goals = self.part.goal.settled(found.code)  # [sets, k, B, T, J, G]
+        keys = jax.random.split(key_select, (sets, k, count))
+        over_sets = jax.vmap(over_seats, in_axes=(0, None, 0, 0, 0))
+        found = over_sets(minds, stretches, jnp.asarray(self.seats), own, keys)
+        goals = self.part.goal.settled(found.code)  # [sets, k, games, T, J, G]
 
-        def turn(leaf: jax.Array) -> jax.Array:
-            return jnp.moveaxis(leaf.reshape(sets * k, *leaf.shape[2:]), (2, 1, 0), (0, 1, 2))
+        def spread(leaf: jax.Array) -> jax.Array:
+            by_seat = leaf.reshape(sets * k, *leaf.shape[2:])  # [n, games, T, ...]
+            in_order = jnp.moveaxis(by_seat, (2, 1, 0), (0, 1, 2))  # [T, games, n, ...]
+            empty = jnp.zeros((steps, games, *in_order.shape[2:]), leaf.dtype)
+            return empty.at[:, chosen].set(in_order)
 
-        return turn(goals), turn(found.known)
+        return Hinted(spread(goals), spread(found.known))
 
     def _drawn(self, rows: Stretch, seats: jax.Array, key: jax.Array, count: int) -> Drawn:
         """[count] games, those looked at by an own seat of the set that is present at all."""

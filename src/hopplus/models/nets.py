@@ -47,19 +47,10 @@ class Layers(eqx.Module):
             )
         )
 
-    def __call__(self, x: jax.Array, extra: jax.Array | None = None) -> jax.Array:
-        """What the layers make of [in] numbers, the last of which may be given apart as `extra`:
-        many of these beside one `x` then cost no more than they must."""
-        if extra is None or not extra.size:
-            return self._above(self.layers[0](x))
-        weight, size = self.layers[0].weight, x.shape[-1]
-        return self._above(x @ weight[:size] + extra @ weight[size:] + self.layers[0].bias)
-
-    def _above(self, x: jax.Array) -> jax.Array:
-        """The layers after the first one's sums."""
-        for layer in self.layers[1:]:
-            x = layer(jax.nn.relu(x))
-        return x
+    def __call__(self, x: jax.Array) -> jax.Array:
+        for layer in self.layers[:-1]:
+            x = jax.nn.relu(layer(x))
+        return self.layers[-1](x)
 
 
 class Mlp(eqx.Module):
@@ -73,7 +64,7 @@ class Mlp(eqx.Module):
 
     def __call__(self, view: View, extra: jax.Array | None = None) -> jax.Array:
         x = jnp.append(view.planes.astype(jnp.float32).reshape(-1), view.time)
-        return jax.nn.relu(self.dense(x, extra))
+        return jax.nn.relu(self.dense(x if extra is None else jnp.concatenate([x, extra])))
 
 
 class Conv(eqx.Module):

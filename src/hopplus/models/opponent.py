@@ -1,13 +1,15 @@
 """What will another player do? Its action, from what it sees and what is known of its goal."""
 
+import math
 from dataclasses import dataclass
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from hopplus.config import NetConfig
-from hopplus.models.nets import Body, Linear, make_body
+from hopplus.models.nets import Body, Linear, Mlp, make_body
 from hopplus.models.part import Metrics
 from hopplus.types import Params, Sample, View
 
@@ -65,6 +67,42 @@ def others_views(view: View, legal: jax.Array) -> View:
         time=jnp.broadcast_to(view.time, (seats - 1,)),
         last_actions=jnp.stack(last),
     )
+
+
+def others_logits(
+    models: OpponentModel, view: View, legal: jax.Array, goals: jax.Array
+) -> jax.Array:
+    """[N - 1, A] log-probabilities of the others' actions by models of them [N - 1, ...], from this
+    seat's view, everyone's legal actions [N, A] and the goals [N - 1, G] it takes them to have."""
+    if not isinstance(models.body, Mlp):
+        seen = others_views(view, legal)
+        return jax.vmap(lambda model, view, goal: model(view, goal))(models, seen, goals)
+    # Dense layers over another's view are dense layers over this one with their weights turned;
+    # turning weights costs nothing beside turning views, and all models then read one input.
+    first, *above = models.body.dense.layers
+    seen = jnp.concatenate([view.planes.reshape(-1), view.time[None], last_actions(view)])
+    seats, actions = legal.shape
+    turned = jnp.stack(
+        [
+            first.weight[place - 1, _read_by(place, view.planes.shape, seats, actions)]
+            for place in range(1, seats)
+        ]
+    )
+    told = jnp.einsum("jg,jgh->jh", goals, first.weight[:, len(seen) :])
+    x = jnp.einsum("i,jih->jh", seen, turned) + told + first.bias
+    for layer in [*above, models.head]:
+        x = jnp.einsum("ji,jio->jo", jax.nn.relu(x), layer.weight) + layer.bias
+    return jax.nn.log_softmax(jnp.where(legal[1:], x, -jnp.inf))
+
+
+def _read_by(place: int, shape: tuple[int, ...], seats: int, actions: int) -> np.ndarray:
+    """For each number of a seat's planes, time and last actions: the one that shows the same in the
+    input of the other at that place."""
+    planes = np.arange(math.prod(shape)).reshape(shape)
+    of_seats = np.roll(planes[..., :seats], place, axis=-1)
+    planes = np.concatenate([of_seats, planes[..., seats:]], axis=-1).reshape(-1)
+    last = np.roll(np.arange(seats * actions).reshape(seats, actions), place, axis=0).reshape(-1)
+    return np.concatenate([planes, [planes.size], planes.size + 1 + last])
 
 
 @dataclass(frozen=True)

@@ -4,15 +4,17 @@ A player is in one free cell or gone for good, and moves one cell at most; thing
 where they are or are taken.
 """
 
+from typing import NamedTuple
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from hopplus.games.grid import MOVES
-from hopplus.models.nets import Layers, binary_loss, surroundings
+from hopplus.models.nets import Layers, binary_loss
 from hopplus.models.part import Metrics
-from hopplus.models.world import Board, Prediction, stepped
+from hopplus.models.world import Board, Prediction
 from hopplus.types import Sample, View
 
 
@@ -42,18 +44,25 @@ class StructuredWorld(eqx.Module):
     def __call__(self, view: View, joint: jax.Array) -> Prediction:
         b = self.board
         seats, grounds = _parted(view.planes, b)
-        choices, stays, reward = self._judged(seats, grounds, joint)
+        here = _standing(seats)
+        choices, stays, reward = self._judged(here, seats, grounds, joint)
         chance = jax.nn.softmax(choices)  # [N, moves + 1]
-        there = seats.sum(axis=1)  # [N] 1 present, 0 gone
-        moved = jnp.einsum("nm,nmc->nc", chance[:, :-1], _moves(seats, grounds[0], b))
+        landing = _landing(here, b)  # [N, moves]
+        moves = (landing[..., None] == jnp.arange(seats.shape[1])) * here.there[:, None, None]
+        moved = jnp.einsum("nm,nmc->nc", chance[:, :-1], moves)
         things = grounds[1:] * jax.nn.sigmoid(stays)
         after = jnp.concatenate([moved, grounds[:1], things])  # [C, H*W]
+        # What is legal then, and whether it ends, follows from the likeliest next board.
+        best = jnp.take_along_axis(landing, chance[:, :-1].argmax(axis=1)[:, None], axis=1)[:, 0]
+        stays_on = here.there * (chance[:, :-1].max(axis=1) > chance[:, -1])
+        likely = jnp.concatenate([grounds[:1], (things > 0.5).astype(jnp.float32)])
+        then = Standing(best, stays_on)
         return Prediction(
             planes=after.T.reshape(b.shape),
             reward=reward,
-            gone=1 - there * (1 - chance[:, -1]),
-            legal=jax.nn.sigmoid(self._legality(moved, jnp.concatenate([grounds[:1], things]))),
-            done=jax.nn.sigmoid(self._ending(moved, things, view.time)),
+            gone=1 - here.there * (1 - chance[:, -1]),
+            legal=jax.nn.sigmoid(self._legality(then, likely)),
+            done=jax.nn.sigmoid(self._ending(then, likely[1:], view.time)),
         )
 
     def settled(self, prediction: Prediction) -> tuple[jax.Array, jax.Array]:
@@ -69,14 +78,15 @@ class StructuredWorld(eqx.Module):
         b = self.board
         seats, grounds = _parted(sample.view.planes, b)
         seats_after, grounds_after = _parted(sample.after.planes, b)
-        choices, stays, reward = self._judged(seats, grounds, sample.joint)
-        landed = (_moves(seats, grounds[0], b) * seats_after[:, None]).sum(axis=-1)  # [N, moves]
+        here, then = _standing(seats), _standing(seats_after)
+        choices, stays, reward = self._judged(here, seats, grounds, sample.joint)
+        landed = (_landing(here, b) == then.cell[:, None]) * then.there[:, None]  # [N, moves]
         target = jnp.append(landed, 1 - landed.sum(axis=1, keepdims=True), axis=1)
         where = -(target * jax.nn.log_softmax(choices)).sum(axis=1)  # [N]
         present = sample.present
         kept = binary_loss(stays, grounds_after[1:]) * grounds[1:]  # [K, H*W]
-        legality = binary_loss(self._legality(seats_after, grounds_after), sample.legal_after)
-        ending = self._ending(seats_after, grounds_after[1:], sample.view.time)
+        legality = binary_loss(self._legality(then, grounds_after), sample.legal_after)
+        ending = self._ending(then, grounds_after[1:], sample.view.time)
         return {
             "players": jnp.where(present, where * channel_weights[: b.seats], 0.0).sum(),
             "things": (kept.sum(axis=1) * channel_weights[b.seats + 1 :]).sum(),
@@ -86,31 +96,33 @@ class StructuredWorld(eqx.Module):
         }
 
     def _judged(
-        self, seats: jax.Array, grounds: jax.Array, joint: jax.Array
+        self, here: "Standing", seats: jax.Array, grounds: jax.Array, joint: jax.Array
     ) -> tuple[jax.Array, jax.Array, jax.Array]:
         """Logits of each seat's moves and of being gone [N, moves + 1], of each thing's staying
         [K, H*W], and rewards [N]."""
         b = self.board
         acts = jax.nn.one_hot(joint, b.actions)  # [N, A]
-        together = seats @ seats.T  # [N, N] 1 on the same cell
         order = (np.arange(b.seats)[:, None] + np.arange(b.seats)) % b.seats
-        here = jnp.take_along_axis(together, order, axis=1)[..., None] * acts[order]  # [N, N, A]
+        same = (here.cell[order] == here.cell[:, None]) * here.there[order] * here.there[:, None]
+        shared = same[..., None] * acts[order]  # [N, N, A] what those in the same cell do
+        around = _around(here, grounds, b)  # [N, 9, 1 + K]
+        done_here = shared.sum(axis=1)
         features = jnp.concatenate(
             [
-                seats @ _patches(grounds, b),
-                here.reshape(b.seats, -1),
-                here.sum(axis=1),
-                1 / (1 + here.sum(axis=1)),  # a catch is shared by those who take part in it
+                around.reshape(b.seats, -1),
+                shared.reshape(b.seats, -1),
+                done_here,
+                1 / (1 + done_here),  # a catch is shared by those who take part in it
                 jnp.eye(b.seats),
             ],
             axis=1,
         )
         out = jax.vmap(self.seat)(features)
-        reachable = _moves(seats, grounds[0], b).sum(axis=-1) > 0  # [N, moves]
-        possible = jnp.append(reachable, jnp.ones((b.seats, 1), bool), axis=1)
+        free = around[:, MOVES_AROUND, 0] < 0.5  # [N, moves] neither a wall nor off the board
+        possible = jnp.append(free, jnp.ones((b.seats, 1), bool), axis=1)
         choices = jnp.where(possible, out[:, :-1], -1e9)
-        stays = self._staying(seats, here.sum(axis=1))
-        return choices, stays, out[:, -1] * seats.sum(axis=1)
+        stays = self._staying(seats, done_here)
+        return choices, stays, out[:, -1] * here.there
 
     def _staying(self, seats: jax.Array, acts: jax.Array) -> jax.Array:
         """[K, H*W] logits of things staying, from [N, A] what is done in each seat's cell.
@@ -119,35 +131,44 @@ class StructuredWorld(eqx.Module):
         empty one; seats that share a cell find the same there.
         """
         b = self.board
-        places = jnp.append(acts, jnp.zeros((1, b.actions)), axis=0)  # [N + 1, A]
-        kinds = jnp.broadcast_to(jnp.eye(b.kinds), (b.seats + 1, b.kinds, b.kinds))
-        places = jnp.broadcast_to(places[:, None], (b.seats + 1, b.kinds, b.actions))
-        logits = self.thing(jnp.concatenate([places, kinds], axis=-1))[..., 0]  # [N + 1, K]
-        count = seats.sum(axis=0)  # [H*W]
-        found = (logits[:-1].T @ seats) / jnp.maximum(count, 1)
-        return jnp.where(count > 0, found, logits[-1][:, None])
+        kinds = jnp.broadcast_to(jnp.eye(b.kinds), (b.seats, b.kinds, b.kinds))
+        places = jnp.broadcast_to(acts[:, None], (b.seats, b.kinds, b.actions))
+        logits = self.thing(jnp.concatenate([places, kinds], axis=-1))[..., 0]  # [N, K]
+        nothing = jnp.zeros((b.kinds, b.actions))
+        alone = self.thing(jnp.concatenate([nothing, jnp.eye(b.kinds)], axis=-1))  # [K, 1]
+        found = jnp.broadcast_to(alone, (b.kinds, seats.shape[1]))
+        for seat in range(b.seats):
+            found = jnp.where(seats[seat] > 0, logits[seat][:, None], found)
+        return found
 
-    def _legality(self, seats: jax.Array, grounds: jax.Array) -> jax.Array:
+    def _legality(self, then: "Standing", grounds: jax.Array) -> jax.Array:
         """[N, A] logits from where the seats are and what is on the board now."""
-        there = seats.sum(axis=1, keepdims=True)
-        features = jnp.append(seats @ _patches(grounds, self.board), there, axis=1)
-        return jax.vmap(self.legal)(features)
+        around = _around(then, grounds, self.board).reshape(self.board.seats, -1)
+        return jax.vmap(self.legal)(jnp.append(around, then.there[:, None], axis=1))
 
-    def _ending(self, seats: jax.Array, things: jax.Array, time: jax.Array) -> jax.Array:
+    def _ending(self, then: "Standing", things: jax.Array, time: jax.Array) -> jax.Array:
         """[] logit of the end, from who and what is left and the time before the step.
 
         Reciprocals, because none, one and more are worlds apart and six and seven are not.
         """
         left = (1 - time) * self.board.horizon
+        count = things.sum(axis=1)
         features = jnp.stack(
             [
-                1 / (1 + seats.sum()),
-                1 / (1 + things.sum()),
+                1 / (1 + then.there.sum()),
+                1 / (1 + count.sum()),
                 1 / jnp.maximum(left, 0.5),
                 time,
             ]
         )
-        return self.end(jnp.append(features, 1 / (1 + things.sum(axis=1))))[0]
+        return self.end(jnp.append(features, 1 / (1 + count)))[0]
+
+
+class Standing(NamedTuple):
+    """Where the seats are."""
+
+    cell: jax.Array  # [N] int32; any for a seat that is gone
+    there: jax.Array  # [N] float32, 1 present, 0 gone
 
 
 def _parted(planes: jax.Array, board: Board) -> tuple[jax.Array, jax.Array]:
@@ -156,16 +177,33 @@ def _parted(planes: jax.Array, board: Board) -> tuple[jax.Array, jax.Array]:
     return flat[: board.seats], flat[board.seats :]
 
 
-def _moves(seats: jax.Array, walls: jax.Array, board: Board) -> jax.Array:
-    """[N, moves, H*W] the seats' planes [N, H*W] after each move; empty where it leads off the
-    board or into a wall [H*W]."""
-    moved = stepped(seats.T.reshape(*board.shape[:2], -1))
-    return moved.reshape(len(moved), -1, len(seats)).transpose(2, 0, 1) * (1 - walls)
+def _standing(seats: jax.Array) -> Standing:
+    """Where seats are by their planes [N, H*W] of 0 and 1."""
+    return Standing(seats.argmax(axis=1), seats.max(axis=1))
 
 
-def _patches(grounds: jax.Array, board: Board) -> jax.Array:
-    """[H*W, 9 (1 + K)] the 3x3 surroundings of every cell; off the board is an obstacle."""
+def _near(board: Board) -> np.ndarray:
+    """[H*W, 9] the cells around each cell, row by row; H*W for one off the board."""
     height, width, _ = board.shape
-    outside = jnp.zeros(len(grounds)).at[0].set(1.0)
-    around = surroundings(grounds.T.reshape(height, width, -1), outside)
-    return around.reshape(height * width, -1)
+    row, column = np.divmod(np.arange(height * width), width)
+    rows = row[:, None] + np.repeat([-1, 0, 1], 3)
+    columns = column[:, None] + np.tile([-1, 0, 1], 3)
+    inside = (rows >= 0) & (rows < height) & (columns >= 0) & (columns < width)
+    return np.where(inside, rows * width + columns, height * width).astype(np.int32)
+
+
+MOVES_AROUND = np.array([3 * (row + 1) + column + 1 for row, column in MOVES])  # in `_near`
+
+
+def _landing(here: Standing, board: Board) -> jax.Array:
+    """[N, moves] the cell that each move leads to; H*W for off the board."""
+    return jnp.asarray(_near(board)[:, MOVES_AROUND])[here.cell]
+
+
+def _around(here: Standing, grounds: jax.Array, board: Board) -> jax.Array:
+    """[N, 9, 1 + K] the 3x3 surroundings of every seat's cell, nothing for one that is gone; off
+    the board is an obstacle."""
+    outside = jnp.zeros((1, len(grounds))).at[0, 0].set(1.0)
+    wide = jnp.concatenate([grounds.T, outside])  # [H*W + 1, 1 + K]
+    near = jnp.asarray(_near(board))[here.cell]
+    return wide[near] * here.there[:, None, None]

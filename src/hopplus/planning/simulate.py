@@ -6,7 +6,7 @@ import jax.numpy as jnp
 
 from hopplus.games.grid import STAY
 from hopplus.models.chance import draw
-from hopplus.models.opponent import OpponentModel, others_views
+from hopplus.models.opponent import OpponentModel, others_logits
 from hopplus.models.world import World, imagined
 from hopplus.types import View
 
@@ -30,8 +30,7 @@ def others_act(
 ) -> jax.Array:
     """[N - 1] int32 actions of the others, drawn from models of them [N - 1, ...] that are told
     goals [N - 1, G]."""
-    seen = others_views(scene.view, scene.legal)
-    logits = jax.vmap(lambda model, view, goal: model(view, goal))(opponents, seen, goals)
+    logits = others_logits(opponents, scene.view, scene.legal, goals)
     return draw(key, jnp.exp(logits))
 
 
