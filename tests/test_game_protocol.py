@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 from pettingzoo.test import parallel_api_test
 
-from hopplus.config import NetConfig, PPOConfig, StagHuntConfig
+from hopplus.config import NetConfig, PPOConfig, StagHuntConfig, TrainConfig
 from hopplus.evaluation.evaluate import evaluate, summarise
 from hopplus.evaluation.film import film
 from hopplus.games.game import Game, views
 from hopplus.games.pettingzoo import HopplusEnv
 from hopplus.games.stag_hunt import StagHunt
+from hopplus.learning.beside import make_beside
 from hopplus.learning.company import make_company
 from hopplus.learning.learner import Learner
 from hopplus.learning.rollout import start
@@ -85,11 +86,12 @@ def test_pettingzoo_takes_it(game: Game) -> None:
 
 
 def test_learners_learn_it(game: Game) -> None:
-    config = PPOConfig(games=8, unroll=4, epochs=1, minibatches=1)
-    company = make_company(
-        ["learn", "random"], game, learner=make_actor("learn", game, NetConfig(hidden=8))
-    )
-    learner = Learner(game, company, config, 2, 0)
+    ppo = PPOConfig(games=8, unroll=4, epochs=1, minibatches=1)
+    config = TrainConfig(net=NetConfig(hidden=8), ppo=ppo)
+    actor = make_actor("learn", game, config)
+    company = make_company(["learn", "random"], game, learner=actor)
+    beside = make_beside(config, game, actor, np.array([0]), {})
+    learner = Learner(game, company, ppo, 2, 0, beside)
     state: Any = jax.jit(learner.init)(KEY)
     _, metrics = jax.jit(learner.update)(state)
     assert np.isfinite(metrics["value_loss"]).all()

@@ -95,9 +95,8 @@ def test_no_seat_learns_from_another() -> None:
         plays, played = rollout(learner.game, learner.seating, now.params, now.plays, 8)
         batch = learner.batch(now.params[0], plays, played)
         batch = replace(batch, returns=batch.returns + bonus[:, None] * batch.log_prob)
-        return learner.improve(now.params[0], now.optimiser, batch, now.updates, jax.random.key(1))[
-            0
-        ]
+        policy = now.params[0].policy
+        return learner.improve(policy, now.optimiser, batch, now.updates, jax.random.key(1))[0]
 
     plain, other = improved(jnp.zeros(3)), improved(jnp.array([0.0, 0.0, 1.0]))
     for one, two in zip(jax.tree.leaves(plain), jax.tree.leaves(other), strict=True):
@@ -128,8 +127,11 @@ def test_each_seat_is_given_its_own_play() -> None:
             batch.present[seat], trajectory.present[:, :, seat].reshape(-1)
         )
         # What the networks say of these views is what was said when they were played.
-        params = jax.tree.map(lambda leaf: leaf[seat], now.params[0])  # noqa: B023
-        logits, value = jax.vmap(params)(jax.tree.map(lambda leaf: leaf[seat], batch.view))  # noqa: B023
+        policy, view, told = jax.tree.map(
+            lambda leaf: leaf[seat],  # noqa: B023
+            (now.params[0].policy, batch.view, batch.inferred),
+        )
+        logits, value = jax.vmap(policy)(view, told)
         np.testing.assert_allclose(value, batch.value[seat], rtol=1e-4, atol=1e-5)
         chosen = np.take_along_axis(np.asarray(logits), batch.action[seat][:, None], 1)[:, 0]
         np.testing.assert_allclose(chosen, batch.log_prob[seat], rtol=1e-4, atol=1e-5)
@@ -185,7 +187,7 @@ def test_episode_metrics_by_hand() -> None:
     outcome = Outcome(reward, nothing, done, nothing, nothing, reward.astype(jnp.int32))
     acts: Any = None
     so_far = jnp.array([[100.0], [200.0]])
-    returns, metrics = episode_metrics(so_far, Trajectory((), nothing, acts, outcome))
+    returns, metrics = episode_metrics(so_far, Trajectory((), nothing, (), acts, outcome))
     assert metrics["episodes"] == 2
     assert metrics["return_sum"].tolist() == [103.0 + 270.0]
     assert metrics["taken_sum"].tolist() == [77]

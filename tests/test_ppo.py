@@ -22,7 +22,7 @@ def make_view(count: int, actions: int = 2) -> View:
     )
 
 
-def judge(params: jax.Array, view: View) -> tuple[jax.Array, jax.Array]:
+def judge(params: jax.Array, view: View, inferred: jax.Array) -> tuple[jax.Array, jax.Array]:
     """A fixed policy (3/4, 1/4) and the value that is the parameter."""
     return jnp.log(jnp.array([0.75, 0.25])) + 0 * params, params
 
@@ -30,9 +30,11 @@ def judge(params: jax.Array, view: View) -> tuple[jax.Array, jax.Array]:
 def test_by_hand() -> None:
     batch = Batch(
         view=make_view(3),
+        inferred=jnp.zeros((3, 0)),
         action=jnp.array([0, 1, 0]),
         log_prob=jnp.log(jnp.array([0.5, 0.5, 0.5])),  # ratios 1.5, 0.5 and a step that is masked
         value=jnp.array([0.0, 2.0, 99.0]),
+        reward=jnp.zeros(3),
         returns=jnp.array([2.0, 2.0, -99.0]),
         present=jnp.array([True, True, False]),
         valued=jnp.array([True, True, False]),
@@ -52,7 +54,7 @@ def test_by_hand() -> None:
 
 
 def test_absent_steps_never_count() -> None:
-    net = ActorCritic((2, 2, 3), 4, NetConfig(hidden=8), jax.random.key(0))
+    net = ActorCritic((2, 2, 3), 4, NetConfig(hidden=8), jax.random.key(0), goal=2)
     rng = np.random.default_rng(1)
     present = jnp.asarray(rng.random(16) < 0.6)
 
@@ -73,15 +75,17 @@ def test_absent_steps_never_count() -> None:
         )
         batch = Batch(
             view,
+            absent(fixed.normal(size=(16, 2))),
             jnp.zeros(16, jnp.int32),
             absent(-fixed.random(16)),
+            absent(fixed.normal(size=16)),
             absent(fixed.normal(size=16)),
             absent(fixed.normal(size=16)),
             present,
             present,
         )
         slope: ActorCritic = jax.grad(
-            lambda net: ppo_loss(net, batch, lambda n, v: n(v), CONFIG, jnp.array(0.01))[0]
+            lambda net: ppo_loss(net, batch, ActorCritic.__call__, CONFIG, jnp.array(0.01))[0]
         )(net)
         return slope
 
@@ -111,15 +115,16 @@ def test_networks(kind: str) -> None:
     planes = jax.random.normal(jax.random.key(1), (3, 4, 5))
     legal = jnp.array([True, False, True, True, False, True, True])
     view = View(planes, legal, jnp.array(0.3), jnp.zeros(2, jnp.int32))
-    logits, value = net(view)
+    told = jnp.zeros(0)
+    logits, value = net(view, told)
     np.testing.assert_array_equal(np.isfinite(logits), legal)
     assert np.exp(logits).sum() == pytest.approx(1)
     assert value.shape == ()
     # Every input counts: planes and time reach both heads.
     slopes = jax.jacobian(
         lambda p, t: jnp.append(
-            net(View(p, legal, t, view.last_actions))[0][legal],
-            net(View(p, legal, t, view.last_actions))[1],
+            net(View(p, legal, t, view.last_actions), told)[0][legal],
+            net(View(p, legal, t, view.last_actions), told)[1],
         ),
         argnums=(0, 1),
     )(planes, jnp.array(0.3))

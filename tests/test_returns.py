@@ -5,8 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from hopplus.learning.learner import shared_reward
-from hopplus.learning.returns import lambda_returns
+from hopplus.learning.returns import lambda_returns, shared_reward
 
 
 def test_by_hand() -> None:

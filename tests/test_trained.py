@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -54,7 +55,7 @@ def test_loaded_players_are_the_runs_own(run: Path) -> None:
                 "time": np.reshape(view.time, 1),
                 "last_actions": view.last_actions,
             }
-            logits, _ = trained.params(view)
+            logits, _ = trained.params.policy(view, jnp.zeros(0))
             assert players[seat].act(observation) == int(np.argmax(logits))
             said.add(tuple(np.asarray(logits).tolist()))
     assert len(said) == 4  # two seats of two seeds, all different

@@ -10,7 +10,8 @@ import numpy as np
 
 from hopplus.config import TrainConfig
 from hopplus.learning.learner import Learning
-from hopplus.learning.restore import make_learner, seed_keys
+from hopplus.learning.restore import make_learner
+from hopplus.learning.seeds import seed_keys
 
 
 @dataclass(frozen=True)

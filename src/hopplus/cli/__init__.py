@@ -10,6 +10,7 @@ from typing import Annotated
 import tyro
 
 from hopplus import __version__
+from hopplus.cli.ablate import Ablate
 from hopplus.cli.bench import Bench
 from hopplus.cli.collect import Collect
 from hopplus.cli.complaint import sentence
@@ -32,6 +33,7 @@ Command = (
     | Annotated[Collect, tyro.conf.subcommand("collect")]
     | Annotated[Pretrain, tyro.conf.subcommand("pretrain")]
     | Annotated[Diagnose, tyro.conf.subcommand("diagnose")]
+    | Annotated[Ablate, tyro.conf.subcommand("ablate")]
     | Annotated[Replay, tyro.conf.subcommand("replay")]
     | Annotated[Export, tyro.conf.subcommand("export")]
     | Annotated[List, tyro.conf.subcommand("list")]

@@ -113,7 +113,7 @@ class GoalOnline(OnlineConfig):
 class ImagineConfig:
     """Play that a seat only imagines, and learns from as well."""
 
-    real_ratio: float = 0.4
+    real_ratio: float = 0.45
     """Share of real steps among those the policy learns from."""
     horizon: int = 16
     """Steps imagined from a real one at most."""

@@ -25,8 +25,9 @@ def from_json(kind: type[Config], data: dict[str, Any]) -> Config:
 
 
 def _restored(hint: Any, value: Any) -> Any:
-    if dataclasses.is_dataclass(hint):
-        return from_json(typing.cast(type, hint), value)
     options = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
+    inner = next((option for option in options if dataclasses.is_dataclass(option)), None)
+    if inner is not None and value is not None:
+        return from_json(typing.cast(type, inner), value)
     is_tuple = any(typing.get_origin(option) is tuple for option in options)
     return tuple(value) if is_tuple and value is not None else value

@@ -103,6 +103,7 @@ class BesidePolicy:
     ) -> tuple[Batch, Metrics]:
         """Imagined steps [sets, rows, ...]; blank ones while it is too early for any."""
         assert self.dreams is not None
+        assert kept.starts is not None
         dreams, starts = self.dreams, kept.starts
 
         def dream() -> tuple[Batch, Metrics]:
@@ -110,8 +111,8 @@ class BesidePolicy:
 
         def blank() -> tuple[Batch, Metrics]:
             shapes = jax.eval_shape(dream)
-            zeros = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
-            return eqx.tree_at(lambda tree: tree[0].imagined, zeros, replace_fn=jnp.ones_like)
+            batch, found = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
+            return replace(batch, imagined=jnp.ones_like(batch.imagined)), found
 
         ready = updates * dreams.ppo.steps >= dreams.config.warm_up
         found: tuple[Batch, Metrics] = jax.lax.cond(ready, dream, blank)

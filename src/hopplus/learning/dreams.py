@@ -34,7 +34,7 @@ class Dreams:
     @property
     def lanes(self) -> int:
         """Imagined games side by side, of a set."""
-        real = self.ppo.steps * self.seats.shape[1]
+        real = self.ppo.steps * int(self.seats.shape[1])
         wanted = real * (1 - self.config.real_ratio) / self.config.real_ratio
         return max(self.ppo.minibatches, round(wanted / self.config.horizon))
 

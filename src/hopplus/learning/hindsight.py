@@ -51,8 +51,10 @@ class Target(eqx.Module):
 def stretches_of(played: Moments) -> Stretch:
     """[B, ...] the games of play [T, B, ...]."""
     first = jax.tree.map(lambda leaf: leaf[0], played.memory)
-    by_game = (played.state, played.joint, played.done)
-    return Stretch(*jax.tree.map(lambda leaf: jnp.moveaxis(leaf, 1, 0), by_game), first)
+    state, joint, done = jax.tree.map(
+        lambda leaf: jnp.moveaxis(leaf, 1, 0), (played.state, played.joint, played.done)
+    )
+    return Stretch(state, joint, done, first)
 
 
 def seen_by(game: Game, stretch: Stretch, seat: jax.Array, own: jax.Array) -> Seen:

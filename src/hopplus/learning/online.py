@@ -11,9 +11,9 @@ import optax
 
 from hopplus.config import OnlineConfig
 from hopplus.learning.moments import Moments
-from hopplus.models.part import Metrics
+from hopplus.models.part import Metrics, Part, fit_loss
 from hopplus.players.mind import Mind
-from hopplus.types import Params
+from hopplus.types import Params, Sample
 
 Tree = TypeVar("Tree")
 CHECKED = 128  # fresh steps of each seat that a part is measured on
@@ -120,6 +120,26 @@ def descend(
 
     (params, state), losses = jax.lax.scan(step, (params, state), batches)
     return params, state, {name: value.mean(axis=0) for name, value in losses.items()}
+
+
+def fitted(
+    part: Part, config: OnlineConfig, params: Params, state: optax.OptState, samples: Sample
+) -> tuple[Params, optax.OptState, Metrics]:
+    """A round of gradient steps of one model on samples [fits * batch, ...] for it."""
+
+    def loss(params: Params, batch: Sample) -> tuple[jax.Array, Metrics]:
+        mean, sums = fit_loss(part, params, batch, jnp.zeros(config.batch))
+        return mean, means(sums)
+
+    return descend(loss, optimiser_of(config), params, state, in_batches(samples, config))
+
+
+def in_batches(samples: Tree, config: OnlineConfig) -> Tree:
+    """[fits * batch, ...] as [fits, batch, ...]."""
+    batches: Tree = jax.tree.map(
+        lambda leaf: leaf.reshape(config.fits, config.batch, *leaf.shape[1:]), samples
+    )
+    return batches
 
 
 def means(sums: Metrics) -> Metrics:

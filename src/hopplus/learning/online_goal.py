@@ -7,12 +7,13 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 
 from hopplus.config import GoalOnline
 from hopplus.games.game import Game
 from hopplus.learning.hindsight import Hindsight, Seen, Stretch, Target, seen_by, stretches_of
 from hopplus.learning.moments import Moments
-from hopplus.learning.online import Beside, descend, optimiser_of
+from hopplus.learning.online import Beside, descend, in_batches, optimiser_of
 from hopplus.learning.ring import capacity, drawn_rows, empty_ring, pushed, rows_at
 from hopplus.models.goal import GoalPrior
 from hopplus.models.inference import GoalInference, InferencePart
@@ -110,7 +111,9 @@ class OnlineGoal:
     def fit(self, minds: Mind, beside: Beside, key: jax.Array) -> tuple[Mind, Beside, Metrics]:
         c = self.config
 
-        def one(mind: Mind, state, seats: jax.Array, key: jax.Array):  # type: ignore[no-untyped-def]
+        def one(
+            mind: Mind, state: optax.OptState, seats: jax.Array, key: jax.Array
+        ) -> tuple[GoalParams, optax.OptState, Metrics]:
             def loss(params: GoalParams, drawn: Drawn) -> tuple[jax.Array, Metrics]:
                 now = replace(mind, inference=params.inference, prior=params.prior)
                 losses, weights = jax.vmap(lambda one: self._losses(now, one))(drawn)
@@ -122,10 +125,7 @@ class OnlineGoal:
                 return sum(weighted.values(), jnp.float32(0)), totals
 
             drawn = self._drawn(beside.ring, seats, key, c.fits * c.batch)
-            batches = jax.tree.map(
-                lambda leaf: leaf.reshape(c.fits, c.batch, *leaf.shape[1:]), drawn
-            )
-            return descend(loss, optimiser_of(c), _params(mind), state, batches)
+            return descend(loss, optimiser_of(c), _params(mind), state, in_batches(drawn, c))
 
         keys = jax.random.split(key, len(self.seats))
         params, optimiser, losses = jax.vmap(one)(

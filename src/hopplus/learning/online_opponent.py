@@ -5,14 +5,15 @@ from dataclasses import dataclass, replace
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 
 from hopplus.config import OpponentOnline
 from hopplus.games.game import Game
 from hopplus.learning.moments import Moments, other_samples
-from hopplus.learning.online import CHECKED, Beside, descend, flat, means, optimiser_of
+from hopplus.learning.online import CHECKED, Beside, fitted, flat, optimiser_of
 from hopplus.learning.ring import capacity, drawn_rows, empty_ring, pushed, rows_at
 from hopplus.models.opponent import OpponentModel
-from hopplus.models.part import Metrics, fit_loss
+from hopplus.models.part import Metrics
 from hopplus.players.mind import Mind, Parts
 from hopplus.types import Sample
 
@@ -54,6 +55,7 @@ class OnlineOpponent:
             hit = (logits.argmax(axis=-1) == action)[:, None]
             return {"count": classes.sum(axis=0), "hit": (classes * hit).sum(axis=0)}
 
+        assert minds.opponents is not None
         samples = self._drawn(fresh, key, CHECKED)
         found = jax.vmap(jax.vmap(one))(minds.opponents, samples)  # [sets, N - 1, A]
         sums = {name: value.sum(axis=1) for name, value in found.items()}
@@ -64,17 +66,14 @@ class OnlineOpponent:
         part, c = self.parts.opponent, self.config
         assert part is not None
 
-        def loss(model: OpponentModel, samples: Sample) -> tuple[jax.Array, Metrics]:
-            mean, sums = fit_loss(part, model, samples, jnp.zeros(c.batch))
-            return mean, means(sums)
-
-        def one(model: OpponentModel, state, samples: Sample):  # type: ignore[no-untyped-def]
-            batches = jax.tree.map(
-                lambda leaf: leaf.reshape(c.fits, c.batch, *leaf.shape[1:]), samples
-            )
-            return descend(loss, optimiser_of(c), model, state, batches)
-
+        assert minds.opponents is not None
         samples = self._drawn(beside.ring, key, c.fits * c.batch)
+
+        def one(
+            model: OpponentModel, state: optax.OptState, samples: Sample
+        ) -> tuple[OpponentModel, optax.OptState, Metrics]:
+            return fitted(part, c, model, state, samples)
+
         models, optimiser, losses = jax.vmap(jax.vmap(one))(
             minds.opponents, beside.optimiser, samples
         )

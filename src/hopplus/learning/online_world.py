@@ -1,17 +1,19 @@
 """A world model for each seat, learned while playing."""
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 
 from hopplus.config import WorldOnline
 from hopplus.games.game import Game
 from hopplus.learning.moments import Moments, own_sample
-from hopplus.learning.online import CHECKED, Beside, descend, flat, means, optimiser_of
+from hopplus.learning.online import CHECKED, Beside, fitted, flat, optimiser_of
 from hopplus.learning.ring import capacity, drawn_rows, empty_ring, pushed, rows_at
-from hopplus.models.part import Metrics, fit_loss
+from hopplus.models.part import Metrics
 from hopplus.models.world import World
 from hopplus.models.world_part import WorldPart
 from hopplus.players.mind import Mind
@@ -56,22 +58,19 @@ class OnlineWorld:
             total = jnp.maximum(counts.sum(), 1.0)
             return {name: (value * counts).sum() / total for name, value in found.items()}
 
+        assert minds.world is not None
         keys = jax.random.split(key, len(self.seats))
         return jax.vmap(one)(minds.world, jnp.asarray(self.seats), keys)
 
     def fit(self, minds: Mind, beside: Beside, key: jax.Array) -> tuple[Mind, Beside, Metrics]:
         c = self.config
+        assert minds.world is not None
 
-        def loss(world: World, samples: Sample) -> tuple[jax.Array, Metrics]:
-            mean, sums = fit_loss(self.part, world, samples, jnp.zeros(c.batch))
-            return mean, means(sums)
-
-        def one(world: World, state, seats: jax.Array, key: jax.Array):  # type: ignore[no-untyped-def]
+        def one(
+            world: World, state: optax.OptState, seats: jax.Array, key: jax.Array
+        ) -> tuple[World, optax.OptState, Metrics]:
             samples = self._drawn(beside.ring, seats, key, c.fits * c.batch)
-            batches = jax.tree.map(
-                lambda leaf: leaf.reshape(c.fits, c.batch, *leaf.shape[1:]), samples
-            )
-            return descend(loss, optimiser_of(c), world, state, batches)
+            return fitted(self.part, c, world, state, samples)
 
         keys = jax.random.split(key, len(self.seats))
         worlds, optimiser, losses = jax.vmap(one)(
@@ -83,8 +82,11 @@ class OnlineWorld:
         """[count] samples of a set's own seats [k], of steps at which they are present."""
         present = jax.vmap(self.game.present)(rows.state)[:, seats]
         row, place = drawn_rows(key, present, count)
-        sample = jax.vmap(lambda moment, seat: own_sample(self.game, moment, seat))
-        return sample(rows_at(rows, row), seats[place])
+        return self._samples(rows_at(rows, row), seats[place])
+
+    def _samples(self, moments: Moments, seats: jax.Array) -> Sample:
+        samples: Sample = jax.vmap(partial(own_sample, self.game))(moments, seats)
+        return samples
 
 
 def _kept(played: Moments) -> Moments:

@@ -13,6 +13,7 @@ from hopplus.config import (
     PretrainGoal,
     PretrainOpponent,
     PretrainWorld,
+    WorldConfig,
     from_json,
 )
 from hopplus.games import make_game
@@ -20,8 +21,8 @@ from hopplus.games.game import Game
 from hopplus.learning.dataset import Data
 from hopplus.learning.fit import Fit, Fitter
 from hopplus.learning.prior import Prior, read_prior
-from hopplus.learning.restore import seed_keys
 from hopplus.learning.samples import Sampler, seat_steps
+from hopplus.learning.seeds import seed_keys
 from hopplus.models.goal import GoalPart
 from hopplus.models.opponent import OpponentPart
 from hopplus.models.part import Part
@@ -75,17 +76,18 @@ def make_setting(
             part = OpponentPart(game.shape, game.seats, actions, size, net, weights)
             return Setting(config, part, sampler, prior)
         case PretrainWorld():
-            _check_world(config, game_config, game)
+            check_world(config.world, game_config, game)
             return Setting(config, WorldPart(board_of(game), config.world), Sampler(game), None)
 
 
-def _check_world(config: PretrainWorld, game_config: GameConfig, game: Game) -> None:
-    if game_config.sight is not None and config.world.head == "structured":
+def check_world(config: WorldConfig, game_config: GameConfig, game: Game) -> None:
+    """Raise `ConfigError` where a world model cannot be one of such a game."""
+    if game_config.sight is not None and config.head == "structured":
         raise ConfigError(
-            "players were recorded with game.sight, so others come into sight and go out of it:"
-            " take --world.head cells, for the structured one knows nothing of that"
+            "with game.sight others come into sight and go out of it: take the world model's head"
+            " cells, for the structured one knows nothing of that"
         )
-    given = len(config.world.channel_weights)
+    given = len(config.channel_weights)
     if given not in (0, game.shape[2]):
         raise ConfigError(
             f"world.channel_weights has {given} numbers but views have {game.shape[2]} planes"

@@ -23,8 +23,8 @@ from hopplus.learning.parts import (
     setting_of,
 )
 from hopplus.learning.prior import write_prior
-from hopplus.learning.restore import seed_keys
 from hopplus.learning.samples import Source, seat_steps, source_of
+from hopplus.learning.seeds import seed_keys
 from hopplus.runs.checkpoint import steps_of
 from hopplus.runs.folder import RunError, RunFolder, make_run
 from hopplus.runs.interrupt import patient_interrupt

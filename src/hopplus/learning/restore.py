@@ -5,13 +5,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import jax
-import numpy as np
 
-from hopplus.config import ConfigError, RunConfig, TrainConfig
+from hopplus.config import ConfigError, TrainConfig
 from hopplus.games import make_game
 from hopplus.learning.beside import make_beside
 from hopplus.learning.company import make_company
+from hopplus.learning.initial import Initial, find_initial, read_initial, write_initial
 from hopplus.learning.learner import Learner, Learning
+from hopplus.learning.parts import check_world
+from hopplus.learning.seeds import seed_keys
 from hopplus.learning.trained import Trained, named, read_player, write_player
 from hopplus.players.actor import make_actor
 from hopplus.players.seating import MIXED, options, split_names
@@ -27,9 +29,11 @@ def new_run(path: Path, config: TrainConfig) -> RunFolder:
     guests = find_guests(names)
     inside = {name: f"{INSIDE}{number}{PLAYER_FILE}" for number, name in enumerate(guests)}
     seats = [MIXED.join(inside.get(one, one) for one in options(name)) for name in names]
-    settled = replace(config, seats=",".join(seats))
-    make_learner(settled, {inside[name]: guests[name] for name in guests})  # complains if it must
+    settled, initial = find_initial(replace(config, seats=",".join(seats)))
+    known = {inside[name]: guests[name] for name in guests}
+    make_learner(settled, known, initial)  # complains if it must
     with make_run(path, settled) as folder:
+        write_initial(folder, initial)
         for name, trained in guests.items():
             write_player(folder / inside[name], trained)
     return RunFolder(path)
@@ -121,29 +125,31 @@ def _inside(run: RunFolder) -> dict[str, Trained]:
     return {one: read_player(run.path / one) for one in called}
 
 
-def make_learner(config: TrainConfig, guests: dict[str, Trained]) -> Learner:
-    """The learner a configuration describes, with the trained players it names."""
+def make_learner(
+    config: TrainConfig, guests: dict[str, Trained], initial: Initial | None = None
+) -> Learner:
+    """The learner a configuration describes, with the trained players it names and the parts that
+    were learned before."""
     names = seat_names(config)
     if any("learn" in options(name) and name != "learn" for name in names):
         raise ConfigError("learn cannot be one of a mixture: a seat learns or it does not")
     if "learn" not in names:
         raise ConfigError("nobody learns: at least one of --seats must be learn")
     game = make_game(config.game)
+    if "world" in config.parts:
+        check_world(config.world.model, config.game, game)
     actor = make_actor("learn", game, config)
     company = make_company(names, game, guests, actor)
     group = [player.name for player, _ in company.seating.groups].index("learn")
-    beside = make_beside(config, game, actor, company.seating.groups[group][1], {})
+    seats = company.seating.groups[group][1]
+    beside = make_beside(config, game, actor, seats, initial.fields if initial else {})
     return Learner(game, company, config.ppo, config.updates, group, beside)
 
 
 def restored_learner(run: RunFolder) -> Learner:
     """The learner of an existing run."""
-    return make_learner(run.config(), _inside(run))
-
-
-def seed_keys(config: RunConfig) -> jax.Array:
-    """[S] a key for each seed, the same whether it runs alone or beside others."""
-    return jax.vmap(jax.random.key)(np.arange(config.seed, config.seed + config.seeds))
+    config = run.config()
+    return make_learner(config, _inside(run), read_initial(run.path, config))
 
 
 def empty_learning(learner: Learner, config: TrainConfig) -> Learning:

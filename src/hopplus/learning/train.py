@@ -11,7 +11,8 @@ import numpy as np
 
 from hopplus.config import TrainConfig
 from hopplus.learning.learner import Learning
-from hopplus.learning.restore import empty_learning, restored_learner, seed_keys
+from hopplus.learning.restore import empty_learning, restored_learner
+from hopplus.learning.seeds import seed_keys
 from hopplus.runs.checkpoint import steps_of
 from hopplus.runs.folder import RunError, RunFolder, plain
 from hopplus.runs.interrupt import patient_interrupt
@@ -101,6 +102,11 @@ def summary(run: RunFolder, config: TrainConfig) -> dict[str, Any]:
         "mean_return": float(returns.mean()),
         "mean_return_by_seed": returns.mean(axis=1).tolist(),
         **{name: float(np.mean([r[name] for r in late])) for name in LOSSES},
+        "parts": {
+            name: float(np.mean([r[name] for r in late]))
+            for name in late[-1]
+            if "/" in name and np.ndim(late[-1][name]) == 2
+        },
     }
 
 
@@ -113,8 +119,8 @@ def _record(number: int, config: TrainConfig, metrics: dict[str, Any]) -> dict[s
 
 
 def _check_finite(record: dict[str, Any], run: RunFolder) -> None:
-    for name in LOSSES:
-        if not np.isfinite(record[name]).all():
+    for name, value in record.items():
+        if not np.isfinite(value).all():
             good = "there is no checkpoint before it"
             if steps := steps_of(run.checkpoints):
                 good = f"the last good checkpoint is {run.checkpoints / str(steps[-1])}"
@@ -138,8 +144,13 @@ def _moment(record: dict[str, Any]) -> Moment:
 
 
 def _curves(record: dict[str, Any]) -> dict[str, float]:
-    """For TensorBoard: every metric's mean, and the returns by seat."""
-    curves = {name: float(np.mean(record[name])) for name in LOSSES}
+    """For TensorBoard: every metric's mean, the returns by seat, recall by action."""
+    shown = LOSSES + tuple(name for name in record if "/" in name and np.ndim(record[name]) == 2)
+    curves = {name: float(np.mean(record[name])) for name in shown}
+    if "opponent/count" in record:
+        count, hit = (np.sum(record[f"opponent/{name}"], axis=(0, 1)) for name in ("count", "hit"))
+        for action in np.flatnonzero(count):
+            curves[f"opponent/recall of action {action}"] = float(hit[action] / count[action])
     if episodes := np.sum(record["episodes"]):
         totals = np.sum(record["return_sum"], axis=0)
         curves |= {f"return/seat {seat}": total / episodes for seat, total in enumerate(totals)}

@@ -10,12 +10,12 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as save_tensors
 
 from hopplus.config import ConfigError, NetConfig, from_json, to_json
-from hopplus.models.nets import ActorCritic
 from hopplus.players.actor import Actor
+from hopplus.players.mind import Mind, Parts
 from hopplus.runs.checkpoint import filled, named_arrays, write_durably
 from hopplus.runs.folder import clear_errors
 
-FORMAT = "hopplus-player-1"
+FORMAT = "hopplus-player-2"
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Trained:
     """A learned player: who it is and what it has learned. It can sit in any seat."""
 
     actor: Actor
-    params: ActorCritic  # one set
+    params: Mind  # one set
 
 
 def write_player(path: Path, trained: Trained) -> None:
@@ -36,6 +36,7 @@ def write_player(path: Path, trained: Trained) -> None:
         "actions": json.dumps(actor.actions),
         "goal_size": json.dumps(actor.goal_size),
         "net": json.dumps(to_json(actor.net)),
+        "parts": json.dumps(to_json(actor.parts)),
     }
     with clear_errors(f"write {path}"):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -51,7 +52,7 @@ def read_player(path: Path) -> Trained:
     except (OSError, SafetensorError) as error:
         raise ConfigError(f"cannot read the player {path}: {error}") from error
     if about.get("format") != FORMAT:
-        raise ConfigError(f"{path} is not a player of hopplus")
+        raise ConfigError(f"{path} is not a player of this version of hopplus ({FORMAT})")
     try:
         height, width, planes = json.loads(about["shape"])
         actor = Actor(
@@ -60,6 +61,7 @@ def read_player(path: Path) -> Trained:
             json.loads(about["actions"]),
             json.loads(about["goal_size"]),
             from_json(NetConfig, json.loads(about["net"])),
+            from_json(Parts, json.loads(about["parts"])),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise ConfigError(f"the player {path} does not say what it is: {error}") from error

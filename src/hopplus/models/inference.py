@@ -79,7 +79,9 @@ class InferencePart:
         [T], a new episode begins."""
         given = jax.vmap(self.given, in_axes=(None, 0))(params, views)
 
-        def step(memory: jax.Array, now: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, ...]:
+        def step(
+            memory: jax.Array, now: tuple[jax.Array, jax.Array]
+        ) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
             given, fresh = now
             before = jnp.where(fresh, self.start(), memory)
             after = params.history.advance(before, given)

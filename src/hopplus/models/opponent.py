@@ -75,8 +75,8 @@ def others_logits(
     """[N - 1, A] log-probabilities of the others' actions by models of them [N - 1, ...], from this
     seat's view, everyone's legal actions [N, A] and the goals [N - 1, G] it takes them to have."""
     if not isinstance(models.body, Mlp):
-        seen = others_views(view, legal)
-        return jax.vmap(lambda model, view, goal: model(view, goal))(models, seen, goals)
+        theirs = others_views(view, legal)
+        return jax.vmap(OpponentModel.__call__)(models, theirs, goals)
     # Dense layers over another's view are dense layers over this one with their weights turned;
     # turning weights costs nothing beside turning views, and all models then read one input.
     first, *above = models.body.dense.layers

@@ -1,0 +1,172 @@
+"""`hopplus ablate`: what does each part bring?"""
+
+import json
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Annotated, Literal
+
+import tyro
+from rich.console import Console
+from rich.table import Table
+
+from hopplus.config import GameConfig, NetConfig, TrainConfig, check
+from hopplus.evaluation.ablation import (
+    LADDER,
+    Row,
+    Rung,
+    choose,
+    ladder_json,
+    measure,
+    read_trace,
+    rung_run,
+    write_ladder,
+)
+from hopplus.evaluation.ladder_picture import draw_ladder
+from hopplus.evaluation.statistics import Estimate
+from hopplus.learning.train import Moment, train
+from hopplus.runs.folder import RunFolder
+from hopplus.runs.progress import Progress
+from hopplus.runs.watchdog import say
+from hopplus.runtime import device_line
+
+ENOUGH = 5  # seeds below which intervals say little
+
+
+@dataclass(frozen=True)
+class Ablate:
+    """Train the ladder from PPO to HOP+, a part more on every rung, and compare the rungs.
+
+    The same command goes on where it was stopped, and trains nothing that is finished.
+    """
+
+    what: Annotated[Literal["ladder"], tyro.conf.Positional]
+    """What to take apart: ladder."""
+    game: GameConfig = field(default_factory=GameConfig)
+    net: NetConfig = field(default_factory=NetConfig)
+    games: int = 256
+    """Games side by side."""
+    unroll: int = 16
+    """Steps of each game between updates."""
+    steps: int = 500_000
+    """Environment steps of each seed of each rung."""
+    seeds: int = 5
+    """Independent runs of each rung, side by side in one program."""
+    seed: int = 0
+    """The first seed; the others follow it."""
+    rungs: tuple[str, ...] = tuple(LADDER)
+    """Which rungs; differences are to the first of them in the ladder's order."""
+    level: float = 2.8
+    """The mean return that rungs race to."""
+    name: str | None = None
+    """Name of the ladder's folder; ladder and the time when not given."""
+    runs: Path = Path("runs")
+    """The folder that holds the ladder's own, which holds a run for each rung."""
+    json: bool = False
+    """Print JSON instead of tables."""
+
+    def run(self) -> int:
+        check(math.isfinite(self.level), "--level", self.level, "a number")
+        rungs = choose(self.rungs)
+        name = self.name or f"ladder-{time.strftime('%Y%m%d-%H%M%S')}"
+        folder = self.runs / name
+        settled = {short: self._settled(rung) for short, rung in rungs.items()}
+        made = {short: rung_run(folder / short, config) for short, config in settled.items()}
+        try:
+            for short, run in made.items():
+                climb(rungs[short].title, run)
+        except KeyboardInterrupt:
+            say(f"stopped; go on with the same command{'' if self.name else f' and --name {name}'}")
+            return 130
+        traces = [read_trace(short, run) for short, run in made.items()]
+        rows = measure(traces, self.level)
+        seeds = list(range(self.seed, self.seed + self.seeds))
+        about = {"machine": device_line(), "steps": self.steps, "seeds": seeds}
+        figures = ladder_json(rows, self.level, about)
+        write_ladder(folder, figures)
+        draw_ladder(folder / "ladder.png", traces, self.level)
+        if self.json:
+            print(json.dumps({"folder": str(folder), **figures}, indent=2))
+            return 0
+        print_rows(rows, f"{folder}, {self.seeds} seeds", self.level)
+        if self.seeds < ENOUGH:
+            print(f"with {self.seeds} of {ENOUGH} seeds the intervals are wide: too few to tell")
+        print(f"all figures, the curves and the runs are in {folder}")
+        return 0
+
+    def _settled(self, rung: Rung) -> TrainConfig:
+        """A rung's configuration with what all rungs have in common."""
+        return replace(
+            rung.config,
+            game=self.game,
+            net=self.net,
+            ppo=replace(rung.config.ppo, games=self.games, unroll=self.unroll),
+            steps=self.steps,
+            seeds=self.seeds,
+            seed=self.seed,
+        )
+
+
+def climb(title: str, run: RunFolder) -> None:
+    """Train a rung to its end, with progress, unless it is there already."""
+    if run.result():
+        return
+    config = run.config()
+    with Progress(title, config.updates * config.ppo.steps, "steps") as progress:
+
+        def show(moment: Moment) -> None:
+            note = f"return {moment.returns.mean():.2f}" if moment.returns is not None else ""
+            progress.advance(moment.steps - progress.done, note)
+
+        train(run, show)
+
+
+def print_rows(rows: Sequence[Row], title: str, level: float) -> None:
+    """One table at equal steps, one at equal wall time."""
+    first = rows[0].title
+    steps = _table(
+        f"{title}: at equal steps",
+        ("return ± 95%", f"- {first}", f"steps to {level:g}", "ratio", "seeds", "value loss"),
+    )
+    times = _table(
+        f"{title}: at equal wall time, that of {first} without compilation",
+        ("s/update", "ratio", "updates", "return ± 95%", f"- {first}"),
+    )
+    for row in rows:
+        other = row is not rows[0]
+        there = [one for one in row.steps_to_level_by_seed if one is not None]
+        steps.add_row(
+            row.title,
+            _said(row.mean_return),
+            _said(row.difference) if other else "",
+            f"{row.steps_to_level:,}" if row.steps_to_level else "never",
+            f"{row.steps_ratio:.2f}" if row.steps_ratio else "",
+            f"{len(there)}/{len(row.by_seed)}",
+            f"{row.value_loss:.3f}",
+        )
+        times.add_row(
+            row.title,
+            f"{row.seconds_per_update:.3g}",
+            f"{row.seconds_ratio:.2f}",
+            f"{row.timed_updates:,}/{row.updates:,}",
+            _said(row.timed_return),
+            _said(row.timed_difference) if other else "",
+        )
+    console = Console()
+    console.print(steps)
+    console.print(times)
+    print(f"returns over the last tenth; seeds: those that come to {level:g}; intervals of 95%")
+
+
+def _table(title: str, columns: Sequence[str]) -> Table:
+    table = Table(title=title, title_justify="left")
+    table.add_column("rung")
+    for name in columns:
+        table.add_column(name, justify="right", no_wrap=True)
+    return table
+
+
+def _said(value: Estimate | None) -> str:
+    return "?" if value is None else str(value)

@@ -1,0 +1,264 @@
+"""The ladder from PPO to HOP+, a part more on every rung: its runs, and what they say together."""
+
+import csv
+import io
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from hopplus.config import ConfigError, PartName, TrainConfig
+from hopplus.evaluation.statistics import Estimate, estimate
+from hopplus.learning.restore import new_run, seat_names
+from hopplus.learning.train import FINAL
+from hopplus.presets import PRESETS
+from hopplus.runs.checkpoint import write_durably
+from hopplus.runs.folder import RunFolder, clear_errors, open_run
+
+SMOOTHED = 3  # updates that a return is taken over when it is compared with a level
+
+
+def _ppo_with(*parts: PartName) -> TrainConfig:
+    return replace(PRESETS["ppo"], parts=parts)
+
+
+@dataclass(frozen=True)
+class Rung:
+    """One of the runs that are compared."""
+
+    title: str
+    config: TrainConfig
+
+
+# By the name of a rung's folder. The settings of PPO change together with the last part, hence the
+# last row: those settings without any part.
+LADDER: Mapping[str, Rung] = MappingProxyType(
+    {
+        "ppo": Rung("ppo", _ppo_with()),
+        "opponent": Rung("+opponent", _ppo_with("opponent")),
+        "goal": Rung("+goal", _ppo_with("opponent", "goal")),
+        "world": Rung("+world", _ppo_with("opponent", "goal", "world")),
+        "imagination": Rung("+imagination", PRESETS["hop-plus"]),
+        "tuned-ppo": Rung("ppo as tuned for hop-plus", replace(PRESETS["hop-plus"], parts=())),
+    }
+)
+
+
+def choose(names: Sequence[str]) -> dict[str, Rung]:
+    """The rungs of those names, with a + before them or not, in the ladder's own order."""
+    plain = {name.removeprefix("+") for name in names}
+    for name in names:
+        if name.removeprefix("+") not in LADDER:
+            raise ConfigError(f"--rungs has {name!r} but there are only {', '.join(LADDER)}")
+    if not plain:
+        raise ConfigError(f"--rungs names none; there are {', '.join(LADDER)}")
+    return {name: rung for name, rung in LADDER.items() if name in plain}
+
+
+def rung_run(path: Path, config: TrainConfig) -> RunFolder:
+    """The run of a rung: the one that is there, which must have the same settings, or a new one."""
+    if not path.exists():
+        return new_run(path, config)
+    run = open_run(path)
+    if run.config() != replace(config, seats=",".join(seat_names(config))):
+        raise ConfigError(f"{path} was made with other settings: take them, or another --name")
+    return run
+
+
+@dataclass(frozen=True)
+class Trace:
+    """What a rung has left behind: U updates, S seeds."""
+
+    name: str
+    title: str
+    steps: int  # environment steps of an update, of each seed
+    returns: np.ndarray  # [U, S] mean over seats, added up over the episodes that ended
+    episodes: np.ndarray  # [U, S] that ended
+    value_loss: np.ndarray  # [U, S] mean over seats
+    seconds: float  # of an update of all seeds, without compilation
+
+    @property
+    def updates(self) -> int:
+        return len(self.returns)
+
+    def late(self, update: int) -> np.ndarray:
+        """[S] mean return over the last tenth of the updates up to one; NaN without episodes."""
+        tenth = slice(update - max(1, round(FINAL * update)), update)
+        return _ratio(self.returns[tenth].sum(axis=0), self.episodes[tenth].sum(axis=0))
+
+    def curve(self) -> np.ndarray:
+        """[U, S] return over an update and the two before it; NaN without episodes, and at first.
+
+        At first, because the episodes that end soonest are the short ones, which are no fair
+        sample: a single first update may be above a level that later ones are far below.
+        """
+
+        def windows(counts: np.ndarray) -> np.ndarray:
+            sums = np.concatenate([np.zeros((1, counts.shape[1])), np.cumsum(counts, axis=0)])
+            return np.asarray(sums[SMOOTHED:] - sums[:-SMOOTHED])
+
+        smooth = np.full(self.returns.shape, np.nan)
+        smooth[SMOOTHED - 1 :] = _ratio(windows(self.returns), windows(self.episodes))
+        return smooth
+
+
+def _ratio(totals: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    return np.where(counts > 0, totals / np.maximum(counts, 1), np.nan)
+
+
+def read_trace(name: str, run: RunFolder) -> Trace:
+    """The metrics of a finished rung."""
+    config, records, result = run.config(), run.metrics(), run.result()
+    if result is None or len(records) != config.updates:
+        raise ConfigError(f"{run.path} is not finished, or its metrics are damaged")
+    return Trace(
+        name,
+        LADDER[name].title,
+        config.ppo.steps,
+        np.array([np.mean(record["return_sum"], axis=-1) for record in records]),
+        np.array([record["episodes"] for record in records]),
+        np.array([np.mean(record["value_loss"], axis=-1) for record in records]),
+        seconds_per_update(result, config),
+    )
+
+
+def seconds_per_update(result: dict[str, Any], config: TrainConfig) -> float:
+    """Seconds of an update of all seeds, without the first, which waits for compilation.
+
+    By the run's own rate, which is that of its last sitting: of a run that was stopped, `seconds`
+    has every sitting's compilation in it.
+    """
+    if rate := result["steps_per_second"]:
+        return float(config.ppo.steps * config.seeds / rate)
+    return float(result["seconds"] - result["first_update_seconds"]) / config.updates
+
+
+@dataclass(frozen=True)
+class Row:
+    """A rung in figures; differences and ratios are to the first rung. None: it cannot be told."""
+
+    name: str
+    title: str
+    mean_return: Estimate | None  # over the last tenth
+    difference: Estimate | None  # of the same seeds
+    by_seed: list[float]  # [S] mean_return of each
+    steps_to_level: int | None  # of the mean over seeds
+    steps_ratio: float | None
+    steps_to_level_by_seed: list[int | None]  # [S]
+    value_loss: float  # over the last tenth
+    seconds_per_update: float
+    seconds_ratio: float
+    updates: int
+    timed_updates: int  # of those, how many there was time for
+    timed_return: Estimate | None  # over the last tenth of these
+    timed_difference: Estimate | None
+    timed_by_seed: list[float]
+
+    def as_json(self) -> dict[str, Any]:
+        def plain(value: Any) -> Any:
+            match value:
+                case Estimate():
+                    return value.as_json()
+                case list():
+                    return [plain(one) for one in value]
+                case float() if not math.isfinite(value):
+                    return None
+            return value
+
+        return {name: plain(value) for name, value in vars(self).items()}
+
+
+def measure(traces: Sequence[Trace], level: float) -> list[Row]:
+    """The ladder's table: every rung beside the first, at equal steps and at equal wall time.
+
+    Equal wall time: each rung counts as far as it had come when the first was finished, by the mean
+    seconds of its updates. Two things that one should know: compilation is left out, which takes
+    longer with more parts; and a rung that is cut off there had its step size and its entropy bonus
+    fall towards the end of its whole run, so that a run of its own of just that time would probably
+    do better. A rung faster than the first counts with its whole run, and had time to spare.
+    Seconds are comparable only if the machine had nothing else to do.
+    """
+    first = traces[0]
+    budget = first.seconds * first.updates
+    first_late = first.late(first.updates)
+    first_steps = _steps_to(first.curve().mean(axis=1), level, first.steps)
+    rows = []
+    for trace in traces:
+        late, curve = trace.late(trace.updates), trace.curve()
+        affordable = math.floor(budget / trace.seconds + 1e-6)
+        timed = min(max(affordable, 1), trace.updates)
+        timed_late = trace.late(timed)
+        steps = _steps_to(curve.mean(axis=1), level, trace.steps)
+        tenth = max(1, round(FINAL * trace.updates))
+        rows.append(
+            Row(
+                trace.name,
+                trace.title,
+                _estimate(late),
+                _estimate(late - first_late),
+                late.tolist(),
+                steps,
+                steps / first_steps if steps and first_steps else None,
+                [_steps_to(seed, level, trace.steps) for seed in curve.T],
+                float(trace.value_loss[-tenth:].mean()),
+                trace.seconds,
+                trace.seconds / first.seconds,
+                trace.updates,
+                timed,
+                _estimate(timed_late),
+                _estimate(timed_late - first_late),
+                timed_late.tolist(),
+            )
+        )
+    return rows
+
+
+def _steps_to(curve: np.ndarray, level: float, steps: int) -> int | None:
+    """Environment steps after which a curve [U] is first at the level, if ever."""
+    there = np.flatnonzero(curve >= level)  # never where it is NaN
+    return int(there[0] + 1) * steps if len(there) else None
+
+
+def _estimate(samples: np.ndarray) -> Estimate | None:
+    return estimate(samples) if np.isfinite(samples).all() else None
+
+
+def ladder_json(rows: Sequence[Row], level: float, about: dict[str, Any]) -> dict[str, Any]:
+    """All figures, with what they are of."""
+    facts = {"level": level, "differences_to": rows[0].name, **about}
+    return {**facts, "rungs": [row.as_json() for row in rows]}
+
+
+def write_ladder(folder: Path, figures: dict[str, Any]) -> None:
+    """ladder.json, and ladder.csv with a line per rung."""
+    text = io.StringIO()
+    lines = [_flat(rung) for rung in figures["rungs"]]
+    writer = csv.DictWriter(text, list(lines[0]))
+    writer.writeheader()
+    writer.writerows(lines)
+    with clear_errors(f"write in {folder}"):
+        content = json.dumps(figures, indent=2, allow_nan=False)
+        write_durably(folder / "ladder.json", content.encode())
+        write_durably(folder / "ladder.csv", text.getvalue().encode())
+
+
+ESTIMATES = ("mean_return", "difference", "timed_return", "timed_difference")
+
+
+def _flat(rung: dict[str, Any]) -> dict[str, Any]:
+    """A rung's figures with a name for each number: intervals take three, seeds are joined."""
+    flat: dict[str, Any] = {}
+    for name, value in rung.items():
+        if name in ESTIMATES:
+            ends = value or dict.fromkeys(("mean", "low", "high"))
+            flat |= {f"{name}_{end}": number for end, number in ends.items()}
+        elif isinstance(value, list):
+            flat[name] = " ".join("-" if one is None else str(one) for one in value)
+        else:
+            flat[name] = value
+    return flat
