@@ -5,7 +5,7 @@ BIN := .venv/bin
 .PHONY: help demo test lint types unit clean
 
 help:
-	@echo "make demo   plays scripted players, trains four by PPO, evaluates them, writes demo/ppo.gif"
+	@echo "make demo   plays scripted players, trains four by PPO, evaluates them, writes demo/ppo.gif, holds HOP+ against PPO"
 	@echo "make test   lint, types and tests (make lint, make types, make unit for one of them)"
 	@echo "make clean  removes the virtual environment and caches"
 	@echo "PYTHON=python3.12 chooses the interpreter; 3.11 or newer is needed"
@@ -23,6 +23,8 @@ demo: .venv/installed
 	$(BIN)/hopplus train ppo --steps 5e5 --runs demo --name ppo
 	$(BIN)/hopplus evaluate demo/ppo --episodes 10000
 	$(BIN)/hopplus replay demo/ppo --out demo/ppo.gif
+	rm -rf demo/ladder
+	$(BIN)/hopplus ablate ladder --rungs ppo imagination --steps 2e5 --seeds 2 --runs demo --name ladder
 
 test: lint types unit
 

@@ -42,8 +42,9 @@ def two_updates(learner: Learner) -> tuple[Learning, Learning, dict[str, Any]]:
     return before, after, jax.device_get(metrics)
 
 
-@pytest.mark.parametrize("name", PRESETS)
+@pytest.mark.parametrize("name", [name for name in PRESETS if name != "hop-plus"])
 def test_every_preset_learns(name: str) -> None:
+    """All but `hop-plus`, which test_resume_parts.py takes through six: it takes long to compile."""
     assert set(ABOUT) == set(PRESETS)
     learner = make_learner(small(PRESETS[name]), {})
     before, after, metrics = two_updates(learner)

@@ -128,7 +128,7 @@ def print_rows(rows: Sequence[Row], title: str, level: float) -> None:
     first = rows[0].title
     steps = _table(
         f"{title}: at equal steps",
-        ("return ± 95%", f"- {first}", f"steps to {level:g}", "ratio", "seeds", "value loss"),
+        ("return ± 95%", f"- {first}", f"steps\nto {level:g}", "ratio", "value\nloss"),
     )
     times = _table(
         f"{title}: at equal wall time, that of {first} without compilation",
@@ -136,14 +136,12 @@ def print_rows(rows: Sequence[Row], title: str, level: float) -> None:
     )
     for row in rows:
         other = row is not rows[0]
-        there = [one for one in row.steps_to_level_by_seed if one is not None]
         steps.add_row(
             row.title,
             _said(row.mean_return),
             _said(row.difference) if other else "",
             f"{row.steps_to_level:,}" if row.steps_to_level else "never",
             f"{row.steps_ratio:.2f}" if row.steps_ratio else "",
-            f"{len(there)}/{len(row.by_seed)}",
             f"{row.value_loss:.3f}",
         )
         times.add_row(
@@ -157,12 +155,12 @@ def print_rows(rows: Sequence[Row], title: str, level: float) -> None:
     console = Console()
     console.print(steps)
     console.print(times)
-    print(f"returns over the last tenth; seeds: those that come to {level:g}; intervals of 95%")
+    print("returns over the last tenth; differences are of the same seeds; intervals of 95%")
 
 
 def _table(title: str, columns: Sequence[str]) -> Table:
     table = Table(title=title, title_justify="left")
-    table.add_column("rung")
+    table.add_column("rung", min_width=12)
     for name in columns:
         table.add_column(name, justify="right", no_wrap=True)
     return table

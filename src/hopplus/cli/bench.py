@@ -1,7 +1,7 @@
 """`hopplus bench`: how fast is it, and does it always finish?"""
 
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Annotated
 
 import tyro
@@ -9,8 +9,10 @@ import tyro
 from hopplus.bench.game import measure_game
 from hopplus.bench.soak import soak
 from hopplus.bench.train import measure_train
+from hopplus.bench.update import UpdateCost, cost_curve, measure_update
 from hopplus.cli.options import check_games, check_positive, check_seed
 from hopplus.config import GameConfig, TrainConfig
+from hopplus.presets import PRESETS
 from hopplus.runs.progress import Progress
 from hopplus.runs.watchdog import Watchdog
 from hopplus.runtime import device_line
@@ -86,6 +88,44 @@ class BenchTrain:
 
 
 @dataclass(frozen=True)
+class BenchUpdate:
+    """What an update of HOP+ costs beside one of PPO on as much play, and how both grow."""
+
+    game: GameConfig = field(default_factory=GameConfig)
+    rounds: int = 7
+    """Rounds of four updates each; the median counts."""
+    curve: bool = False
+    """Also vary the games, the seats and the imagined steps."""
+    json: bool = False
+    """Print JSON instead of a table."""
+
+    def run(self) -> int:
+        check_positive(rounds=self.rounds)
+        ppo, hop_plus = (replace(PRESETS[name], game=self.game) for name in ("ppo", "hop-plus"))
+        costs: list[UpdateCost] = []
+
+        def show(cost: UpdateCost) -> None:
+            costs.append(cost)
+            if not self.json:
+                print(
+                    f"{cost.what:<9} {cost.size:>5,}  ppo {1000 * cost.ppo:9,.1f} ms   hop-plus"
+                    f" {1000 * cost.other:9,.1f} ms   ratio {cost.ratio:5.2f}",
+                    flush=True,
+                )
+
+        if not self.json:
+            print(f"an update, without compilation; {device_line()}")
+        with Watchdog():
+            show(measure_update("defaults", ppo.ppo.steps, ppo, hop_plus, self.rounds))
+            if self.curve:
+                cost_curve(ppo, hop_plus, self.rounds, show)
+        if self.json:
+            found = [cost.as_json() for cost in costs]
+            print(json.dumps({"machine": device_line(), "costs": found}, indent=2))
+        return 0
+
+
+@dataclass(frozen=True)
 class BenchSoak:
     """Run a long compiled learning loop many times and count how often it came to its end."""
 
@@ -121,6 +161,7 @@ class Bench:
     what: (
         Annotated[BenchGame, tyro.conf.subcommand("game")]
         | Annotated[BenchTrain, tyro.conf.subcommand("train")]
+        | Annotated[BenchUpdate, tyro.conf.subcommand("update")]
         | Annotated[BenchSoak, tyro.conf.subcommand("soak")]
     )
 

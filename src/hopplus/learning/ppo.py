@@ -90,7 +90,8 @@ def ppo_loss(
     real, dreamt = ~batch.imagined, batch.imagined
     found = parts(batch.present & real, batch.valued & real)
     dreams = parts(batch.present & dreamt, batch.valued & dreamt)
-    # Every step counts alike, whatever its source.
+    # Every step counts alike, whatever its source; one that is not valued adds nothing to the
+    # value's share, so with imagination that weighs less beside the policy's.
     share = (batch.present & dreamt).sum() / jnp.maximum(batch.present.sum(), 1)
     total = (1 - share) * loss(found) + share * loss(dreams)
     return total, found | {f"imagined/{name}": value for name, value in dreams.items()}

@@ -64,7 +64,8 @@ class CellsWorld(eqx.Module):
         [N, A] and of the end []."""
         b = self.board
         seats = view.planes[..., : b.seats]
-        does = jax.nn.one_hot(joint, b.actions)  # [N, A]
+        there = seats.max(axis=(0, 1))  # [N] 1 present, 0 gone: what the gone do means nothing
+        does = jax.nn.one_hot(joint, b.actions) * there[:, None]  # [N, A]
         acts = seats[..., None] * does  # [H, W, N, A]
         ones = jnp.ones((*b.shape[:2], 1))
         seen = jnp.concatenate([view.planes, acts.reshape(*b.shape[:2], -1), ones], axis=-1)

@@ -1,0 +1,127 @@
+"""A run with every part on goes on bit for bit; its players can be exported and sit anywhere."""
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from safetensors.numpy import load as load_tensors
+
+from conftest import SMALL_GAME, record_small
+from hopplus.cli import main
+from hopplus.config import ConfigError, TrainConfig
+from hopplus.learning.restore import new_run, restored_learner, run_players
+from hopplus.learning.train import train
+from hopplus.learning.trained import read_player, write_player
+from hopplus.runs.checkpoint import read_checkpoint
+from hopplus.runs.folder import open_run
+
+_SMALL = """
+--net.hidden 8 --ppo.games 16 --ppo.unroll 8 --ppo.minibatches 2 --opponent.net.hidden 8
+--goal.prior.net.hidden 8 --goal.prior.size 4 --goal.hidden 4 --goal.batch 4 --goal.every 2
+--world.batch 16 --world.fits 2 --opponent.fits 2 --opponent.batch 16 --imagine.horizon 4
+--imagine.warm-up 200 --imagine.gate 1 --imagine.buffer 256 --world.buffer 256 --steps 768
+--checkpoint-every 3
+"""
+SMALL = [*SMALL_GAME, *_SMALL.split()]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the run `whole` is, six updates long, begun with a world model from recorded play."""
+    here = tmp_path_factory.mktemp("runs")
+    data = record_small(here / "data")
+    fit = ["--fit.epochs", "1", "--world.hidden", "8", "--measure-every", "99"]
+    command = ["pretrain", "world", "--data", str(data), "--runs", str(here), "--name", "world"]
+    assert main([*command, *fit]) == 0
+    start = ["--world.from", str(here / "world"), "--runs", str(here), "--name", "whole"]
+    assert main(["train", "hop-plus", *SMALL, *start]) == 0
+    return here
+
+
+def test_it_goes_on_bit_for_bit(folder: Path) -> None:
+    shutil.rmtree(folder / "world")  # the run needs nothing outside it
+    shutil.copytree(folder / "whole", folder / "half")
+    shutil.rmtree(folder / "half/checkpoints/6")
+    (folder / "half/result.json").unlink()
+    train(open_run(folder / "half"))
+    one, two = (read_checkpoint(folder / name / "checkpoints/6") for name in ("whole", "half"))
+    assert set(one) == set(two)
+    for name, array in one.items():
+        np.testing.assert_array_equal(array, two[name], err_msg=name)
+    for part in ("opponent", "goal", "world"):
+        assert any(f".kept.parts['{part}']" in name for name in one)
+    assert any(".kept.starts" in name for name in one)
+    records = [open_run(folder / name).metrics() for name in ("whole", "half")]
+    assert records[0] == records[1]
+    last = records[0][-1]
+    assert np.all(np.array(last["imagined/open"]) == 1)
+    # For each seat: fits of the goal in every second of six updates, of the others in all.
+    assert last["goal/fits"] == [[12, 12, 12]]
+    assert last["world/fits"] == [[12, 12, 12]]
+    assert len(last["opponent/count"][0]) == 3
+
+
+def test_it_began_with_the_model_from_the_run(folder: Path) -> None:
+    run = open_run(folder / "whole")
+    config = run.config()
+    assert config.world.from_run == "parts/world.safetensors"
+    assert config.world.model.hidden == 8
+    learner = restored_learner(run)
+    begun = learner.beside.initial["world"]
+    minds = jax.eval_shape(learner.init, jax.random.key(0)).params[0]
+    fresh = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape), minds)
+    for one, three in zip(
+        jax.tree.leaves(begun), jax.tree.leaves(learner.beside.known(fresh).world), strict=True
+    ):
+        for seat in range(3):
+            np.testing.assert_array_equal(three[seat], one)
+    stored = load_tensors((run.path / "parts/world.safetensors").read_bytes())
+    np.testing.assert_array_equal(begun.seat.layers[0].weight, stored[".seat.layers[0].weight"])
+
+
+def test_its_players_can_leave(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    players = run_players(open_run(folder / "whole"))
+    write_player(folder / "alone.safetensors", players[1])
+    back = read_player(folder / "alone.safetensors")
+    assert back.actor.parts == players[1].actor.parts
+    assert back.params.world is not None
+    capsys.readouterr()
+    seats = f"{folder / 'alone.safetensors'},stag,{folder / 'whole'}@0"
+    command = ["evaluate", "--players", seats, *SMALL_GAME, "--episodes", "20", "--json"]
+    assert main(command) == 0
+    assert len(json.loads(capsys.readouterr().out)["seats"]) == 3
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--parts", "world", "imagination"], "needs opponent"),
+        (["--parts", "world", "--goal.from", "runs/x"], "--parts has no goal"),
+        (["--goal.from", "runs/nothing"], "not a run of hopplus"),
+        (["--imagine.gate", "2"], "imagine.gate is 2.0"),
+        (["--world.fits", "0"], "world.fits is 0"),
+        (["--game.sight", "1"], "head cells"),
+    ],
+    ids=str,
+)
+def test_wrong_settings(options: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", "hop-plus", *options, "--name", "never"]) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_a_part_of_another_kind_or_board_is_refused(tmp_path: Path) -> None:
+    record_small(tmp_path / "data")
+    fit = ["--fit.epochs", "1", "--world.hidden", "8", "--measure-every", "99"]
+    start = ["--data", str(tmp_path / "data"), "--runs", str(tmp_path), "--name", "world"]
+    assert main(["pretrain", "world", *start, *fit]) == 0
+    config = TrainConfig(parts=("goal", "world"))
+    from_run = str(tmp_path / "world")
+    with pytest.raises(ConfigError, match="is a run of kind world, no goal"):
+        new_run(tmp_path / "a", replace(config, goal=replace(config.goal, from_run=from_run)))
+    with pytest.raises(ConfigError, match="is of boards"):
+        new_run(tmp_path / "b", replace(config, world=replace(config.world, from_run=from_run)))
