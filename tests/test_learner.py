@@ -44,7 +44,7 @@ def two_updates(learner: Learner) -> tuple[Learning, Learning, dict[str, Any]]:
 
 @pytest.mark.parametrize("name", [name for name in PRESETS if name != "hop-plus"])
 def test_every_preset_learns(name: str) -> None:
-    """All but `hop-plus`, which takes long to compile: test_resume_parts.py has six updates of it."""
+    """All but `hop-plus`, long to compile: test_resume_parts.py has six updates of it."""
     assert set(ABOUT) == set(PRESETS)
     learner = make_learner(small(PRESETS[name]), {})
     before, after, metrics = two_updates(learner)
