@@ -106,7 +106,7 @@ def test_bench_game(capsys: pytest.CaptureFixture[str]) -> None:
         (["evaluate"], "who plays?"),
         (["evaluate", "--player", FOUR], "no option '--player' (did you mean --players?)"),
         (["list"], "hopplus list needs {games,players,presets}"),
-        (["bench", "gmae"], "no command 'gmae' (did you mean game?); there are game, train, soak"),
+        (["bench", "gmae"], "no command 'gmae' (did you mean game?); there are game, train, update,"),
         (["evaluate", "--players", FOUR, "--episodes", "inf"], "'inf' is not a whole number"),
         (["evaluate", "--players", "stag,stag,hare,rndom"], "did you mean random?"),
         (["evaluate", "--players", "stag"], "names 1 player but the game has 4 seats"),
@@ -123,7 +123,7 @@ def test_bench_game(capsys: pytest.CaptureFixture[str]) -> None:
         (["replay", "--players", FOUR, "--layout", "no-such-file"], "cannot read no-such-file"),
         (["replay", "--players", FOUR, "--out", "/dev/null/x.gif"], "cannot write"),
         (["list", "cows"], "cows"),
-        (["bench"], "expected one of {game, train, soak}"),
+        (["bench"], "expected one of {game, train, update, soak}"),
         (["bench", "game", "--seconds", "0"], "--seconds is 0"),
     ],
 )

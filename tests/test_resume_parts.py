@@ -105,7 +105,7 @@ def test_its_players_can_leave(folder: Path, capsys: pytest.CaptureFixture[str])
         (["--goal.from", "runs/nothing"], "not a run of hopplus"),
         (["--imagine.gate", "2"], "imagine.gate is 2.0"),
         (["--world.fits", "0"], "world.fits is 0"),
-        (["--game.sight", "1"], "head cells"),
+        (["--game.sight", "1"], "--world.model.head"),
     ],
     ids=str,
 )

@@ -84,8 +84,8 @@ def check_world(config: WorldConfig, game_config: GameConfig, game: Game) -> Non
     """Raise `ConfigError` where a world model cannot be one of such a game."""
     if game_config.sight is not None and config.head == "structured":
         raise ConfigError(
-            "with game.sight others come into sight and go out of it: take the world model's head"
-            " cells, for the structured one knows nothing of that"
+            "with game.sight others come into sight and go out of it, of which the structured world"
+            " model knows nothing: take --world.head cells (--world.model.head in training)"
         )
     given = len(config.channel_weights)
     if given not in (0, game.shape[2]):
