@@ -106,7 +106,10 @@ def test_bench_game(capsys: pytest.CaptureFixture[str]) -> None:
         (["evaluate"], "who plays?"),
         (["evaluate", "--player", FOUR], "no option '--player' (did you mean --players?)"),
         (["list"], "hopplus list needs {games,players,presets}"),
-        (["bench", "gmae"], "no command 'gmae' (did you mean game?); there are game, train, update,"),
+        (
+            ["bench", "gmae"],
+            "no command 'gmae' (did you mean game?); there are game, train, update,",
+        ),
         (["evaluate", "--players", FOUR, "--episodes", "inf"], "'inf' is not a whole number"),
         (["evaluate", "--players", "stag,stag,hare,rndom"], "did you mean random?"),
         (["evaluate", "--players", "stag"], "names 1 player but the game has 4 seats"),
