@@ -140,7 +140,9 @@ def setup() -> Setup:
     @jit
     def play(plays: Any) -> Any:
         plays, trajectory = rollout(learner.game, learner.seating, now.params, plays, PPO.unroll)
-        played = moments_of(trajectory, learner.learning, learner.seats)
+        played = moments_of(
+            trajectory, learner.learning, learner.seats, learner.actor.parts.goal_size
+        )
         return plays, trajectory, played, learner.batch(now.params[0], plays, trajectory)
 
     plays, earlier, _, _ = play(now.plays)
@@ -498,7 +500,7 @@ def test_everything_the_other_way() -> None:
     a scripted one, goals about each, discrete and of reconstruction, a head per cell."""
     config = replace(
         CONFIG,
-        ppo=replace(PPO, parameters="shared", prosociality=0.5),
+        ppo=replace(PPO, parameters="shared"),
         seats="stag,learn,learn",
         goal=replace(
             GOAL,
@@ -522,8 +524,8 @@ def test_everything_the_other_way() -> None:
     assert metrics["imagined/open"].tolist() == [1]
     assert metrics["imagined/value_loss"].shape == (1,)
     assert metrics["imagined/value_loss"][0] > 0
-    assert metrics["goal/prior_reconstruction"][0] > 0
-    assert metrics["world/planes"][0] > 0
+    assert metrics["goal/loss/prior_reconstruction"][0] > 0
+    assert metrics["world/loss/planes"][0] > 0
     inferred = after.kept.parts["opponent"].ring.inferred  # [R, n, J * G]
     assert inferred.shape[1:] == (2, 2 * 3)
     np.testing.assert_allclose(inferred.reshape(-1, 2, 3).sum(axis=-1)[: 2 * REAL], 1)

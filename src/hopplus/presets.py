@@ -11,7 +11,7 @@ PRESETS: Mapping[str, TrainConfig] = MappingProxyType(
         "ppo-shared": TrainConfig(ppo=PPOConfig(parameters="shared")),
         "ppo-prosocial": TrainConfig(ppo=PPOConfig(prosociality=1.0)),
         "goal": TrainConfig(parts=("opponent", "goal")),
-        # Three times as many steps to learn from carry larger and more gradient steps.
+        # More than twice the steps to learn from carry larger and more gradient steps.
         "hop-plus": TrainConfig(
             parts=("opponent", "goal", "world", "imagination"),
             ppo=PPOConfig(epochs=2, minibatches=16, learning_rate=2e-3, clip=0.3),

@@ -86,8 +86,8 @@ class GoalOnline(OnlineConfig):
     horizon: int = 5
     """How many steps ahead such a view may be."""
     mixing: float = 0.2
-    """Share of the steps at which the policy learns with the goal that hindsight selects instead of
-    the inferred one, at the beginning."""
+    """Share of the steps, of `batch` games of an update, at which the policy learns with the goal
+    that hindsight selects instead of the inferred one, at the beginning."""
     mixing_until: float = 0.2
     """Share of the run after which that has fallen to zero."""
     kl: float = 0.1
@@ -114,7 +114,8 @@ class ImagineConfig:
     """Play that a seat only imagines, and learns from as well."""
 
     real_ratio: float = 0.45
-    """Share of real steps among those the policy learns from."""
+    """Share of real steps among those the policy is given, those after its seat has left among
+    them; imagined ones are all of a seat that is there."""
     horizon: int = 16
     """Steps imagined from a real one at most."""
     buffer: int = 16_384

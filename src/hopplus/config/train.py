@@ -122,6 +122,23 @@ class TrainConfig:
             check(given >= 1, f"--{name}".replace("_", "-"), given, "1 or more")
         check(0 <= self.seed < 2**31, "--seed", self.seed, "from 0 to 2147483647")
         check_parts(self.parts)
+        if "goal" in self.parts:
+            check(
+                self.ppo.unroll >= 2, "ppo.unroll", self.ppo.unroll, "2 or more with the goal part"
+            )
+        if "imagination" in self.parts:
+            check(
+                self.ppo.prosociality == 0,
+                "ppo.prosociality",
+                self.ppo.prosociality,
+                "0 with imagination, where nobody knows what others get once the seat has left",
+            )
+            check(
+                self.game.sight is None,
+                "game.sight",
+                self.game.sight,
+                "not given with imagination, which needs to see the whole board",
+            )
 
     @property
     def updates(self) -> int:

@@ -114,7 +114,7 @@ class BesidePolicy:
             batch, found = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
             return replace(batch, imagined=jnp.ones_like(batch.imagined)), found
 
-        ready = updates * dreams.ppo.steps >= dreams.config.warm_up
+        ready = updates >= -(-dreams.config.warm_up // dreams.ppo.steps)
         found: tuple[Batch, Metrics] = jax.lax.cond(ready, dream, blank)
         return found
 

@@ -124,7 +124,8 @@ class Learner:
 
     def _play(self, params: tuple[Params, ...], plays: Play) -> tuple[Play, Trajectory, Moments]:
         plays, trajectory = rollout(self.game, self.seating, params, plays, self.config.unroll)
-        return plays, trajectory, moments_of(trajectory, self.learning, self.seats)
+        size = self.actor.parts.goal_size
+        return plays, trajectory, moments_of(trajectory, self.learning, self.seats, size)
 
     def update(self, now: Learning) -> tuple[Learning, Metrics]:
         """Play `unroll` steps of every game and improve on them."""

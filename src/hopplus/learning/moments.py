@@ -26,14 +26,15 @@ class Moments(eqx.Module):
     memory: Memory = None  # [n, ...] of each before the step
 
 
-def moments_of(trajectory: Trajectory, group: int, seats: np.ndarray) -> Moments:
-    """The steps [T, B, ...] of a trajectory; `group` of its players learns, in these seats."""
+def moments_of(trajectory: Trajectory, group: int, seats: np.ndarray, size: int) -> Moments:
+    """The steps [T, B, ...] of a trajectory; `group` of its players learns, in these seats, and
+    infers goals of that size (others at the board may infer larger ones)."""
     return Moments(
         state=trajectory.state,
         joint=trajectory.act.action,
         reward=trajectory.outcome.reward,
         done=trajectory.outcome.done,
-        inferred=trajectory.act.inferred[:, :, seats],
+        inferred=trajectory.act.inferred[:, :, seats, :size],
         memory=trajectory.memory[group],
     )
 

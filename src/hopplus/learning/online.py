@@ -97,8 +97,8 @@ def learned(
     else:
         losses, rounds = {}, jnp.int32(0)
     counts = {"fill": part.fill(beside.ring), "fits": jnp.full(sets, rounds * part.config.fits)}
-    named = {f"{part.name}/{name}": value for name, value in (found | losses | counts).items()}
-    return minds, beside, named
+    found |= {f"loss/{name}": value for name, value in losses.items()} | counts
+    return minds, beside, {f"{part.name}/{name}": value for name, value in found.items()}
 
 
 def descend(

@@ -56,7 +56,9 @@ class OnlineWorld:
             counts = jax.vmap(self.part.weight)(samples)
             found = jax.vmap(lambda sample: _wrong(world, sample, tolerance))(samples)
             total = jnp.maximum(counts.sum(), 1.0)
-            return {name: (value * counts).sum() / total for name, value in found.items()}
+            rates = {name: (value * counts).sum() / total for name, value in found.items()}
+            # Where nobody was there to see anything, nothing is known to be right.
+            return rates | {"error": jnp.where(counts.sum() > 0, rates["error"], 1.0)}
 
         assert minds.world is not None
         keys = jax.random.split(key, len(self.seats))

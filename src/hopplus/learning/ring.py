@@ -23,7 +23,8 @@ def pushed(ring: Tree, rows: Tree, updates: jax.Array) -> Tree:
     """The ring after rows [M, ...], the same number in every one of the `updates` before."""
 
     def put(kept: jax.Array, new: jax.Array) -> jax.Array:
-        first = (updates * new.shape[0]) % kept.shape[0]
+        rows, room = new.shape[0], kept.shape[0]  # room for whole updates; no product overflows
+        first = (updates % (room // rows)) * rows
         return jax.lax.dynamic_update_slice_in_dim(kept, new, first, axis=0)
 
     after: Tree = jax.tree.map(put, ring, rows)

@@ -103,18 +103,22 @@ def summary(run: RunFolder, config: TrainConfig) -> dict[str, Any]:
         "mean_return_by_seed": returns.mean(axis=1).tolist(),
         **{name: float(np.mean([r[name] for r in late])) for name in LOSSES},
         "parts": {
-            name: float(np.mean([r[name] for r in late]))
-            for name in late[-1]
-            if "/" in name and np.ndim(late[-1][name]) == 2
+            name: float(np.mean([r[name] for r in late if name in r]))
+            for name in dict.fromkeys(name for r in late for name in r)
+            if "/" in name and name not in ("opponent/count", "opponent/hit")
         },
     }
 
 
 def _record(number: int, config: TrainConfig, metrics: dict[str, Any]) -> dict[str, Any]:
+    """What is logged of an update; losses of parts that were not fitted in it are left out."""
+    every = {name: getattr(config, name).every for name in ("opponent", "goal", "world")}
+    idle = tuple(f"{name}/loss/" for name, n in every.items() if n and (number - 1) % n)
+    kept = {name: value for name, value in metrics.items() if not name.startswith(idle)}
     return {
         "update": number,
         "steps": number * config.ppo.steps,
-        **plain(jax.device_get(metrics)),
+        **plain(jax.device_get(kept)),
     }
 
 

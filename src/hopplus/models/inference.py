@@ -1,8 +1,8 @@
 """What are the others after? Goals inferred from what a seat has seen so far.
 
 A conditional variational autoencoder (Sohn et al. 2015): the history, read by a recurrent network,
-is the condition; the goal must tell the view that comes next, and keeps near the goal of a view
-that another player will come to, which hindsight selects (Yu et al. 2024).
+is the condition; the goal must tell the present view, given the history before it, and keeps near
+the goal of a view that another player will come to, which hindsight selects (Yu et al. 2024).
 """
 
 from dataclasses import dataclass
