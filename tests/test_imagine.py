@@ -16,6 +16,7 @@ from hopplus.games import make_game
 from hopplus.games.game import views
 from hopplus.games.stag_hunt import StagHuntState
 from hopplus.learning.hindsight import Hindsight, Stretch, seen_by
+from hopplus.learning.moments import moments_of
 from hopplus.learning.ring import capacity, drawn_rows, empty_ring, pushed
 from hopplus.models.goal import GoalCode, GoalPart
 from hopplus.models.inference import selected
@@ -24,7 +25,7 @@ from hopplus.models.opponent import OpponentPart, others_logits, others_views
 from hopplus.models.world import Prediction
 from hopplus.planning.imagine import Dream, Imagination
 from hopplus.planning.simulate import Scene
-from hopplus.types import Act, View
+from hopplus.types import Act, Outcome, Trajectory, View
 from test_hop_plus import (
     GAME,
     GOAL,
@@ -552,3 +553,15 @@ def test_others_are_modelled_by_what_they_see() -> None:
         np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
         assert np.isinf(expected).any()
         assert np.exp(expected).std(axis=0).max() > 0.05
+
+
+def test_moments_hold_goals_of_the_own_size() -> None:
+    """Others at the board may infer larger goals, to which all are filled up."""
+    inferred = jnp.arange(2 * 1 * 3 * 5, dtype=jnp.float32).reshape(2, 1, 3, 5)
+    nothing: Any = jnp.zeros((2, 1, 3))
+    act = Act(nothing, nothing, nothing, nothing, nothing, inferred)
+    outcome = Outcome(nothing, nothing, jnp.zeros((2, 1), bool), nothing, nothing, nothing)
+    trajectory = Trajectory((), nothing, ((), jnp.zeros((2, 1, 2, 4))), act, outcome)
+    found = moments_of(trajectory, 1, np.array([0, 2]), 3)
+    np.testing.assert_array_equal(found.inferred, inferred[:, :, [0, 2], :3])
+    assert found.memory.shape == (2, 1, 2, 4)
