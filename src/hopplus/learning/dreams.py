@@ -9,11 +9,11 @@ import numpy as np
 
 from hopplus.config import ImagineConfig, PPOConfig
 from hopplus.games.game import Game, views
-from hopplus.learning.moments import Moments
+from hopplus.learning.moments import Moments, empty_steps
 from hopplus.learning.online import flat
 from hopplus.learning.ppo import Batch
 from hopplus.learning.returns import lambda_returns, shared_reward
-from hopplus.learning.ring import capacity, drawn_rows, empty_ring, pushed, rows_at
+from hopplus.learning.ring import drawn_rows, pushed, rows_at
 from hopplus.models.part import Metrics
 from hopplus.planning.imagine import Dream, Imagination
 from hopplus.planning.simulate import Scene
@@ -45,8 +45,7 @@ class Dreams:
 
     def init(self, played: Moments) -> Moments:
         """An empty buffer of moments to begin from, for play shaped as that [T, B, ...]."""
-        rows = flat(_kept(played))
-        return empty_ring(rows, capacity(self.config.buffer, len(rows.joint)))
+        return empty_steps(flat(_kept(played)), self.config.buffer)
 
     def keep(self, ring: Moments, played: Moments, updates: jax.Array) -> Moments:
         return pushed(ring, flat(_kept(played)), updates)

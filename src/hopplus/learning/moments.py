@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from hopplus.games.game import Game, views
+from hopplus.learning.ring import capacity, empty_ring
 from hopplus.models.opponent import others_views
 from hopplus.types import Memory, Sample, State, Trajectory, View
 
@@ -37,6 +38,17 @@ def moments_of(trajectory: Trajectory, group: int, seats: np.ndarray, size: int)
         inferred=trajectory.act.inferred[:, :, seats, :size],
         memory=trajectory.memory[group],
     )
+
+
+def empty_steps(rows: Moments, buffer: int) -> Moments:
+    """An empty ring with room for `buffer` steps, for rows [M, ...] an update."""
+    return empty_ring(rows, capacity(buffer, len(rows.joint)))
+
+
+def steps_seen(game: Game, ring: Moments, seats: np.ndarray) -> jax.Array:
+    """[sets] int32, the steps of a ring at which the seats [sets, k] of each set were present."""
+    present = jax.vmap(game.present)(ring.state)
+    return present[:, seats].sum(axis=(0, 2))
 
 
 def own_sample(game: Game, moment: Moments, seat: jax.Array) -> Sample:

@@ -9,9 +9,9 @@ import optax
 
 from hopplus.config import OpponentOnline
 from hopplus.games.game import Game
-from hopplus.learning.moments import Moments, other_samples
+from hopplus.learning.moments import Moments, empty_steps, other_samples, steps_seen
 from hopplus.learning.online import CHECKED, Beside, fitted, flat, optimiser_of
-from hopplus.learning.ring import capacity, drawn_rows, empty_ring, pushed, rows_at
+from hopplus.learning.ring import drawn_rows, pushed, rows_at
 from hopplus.models.opponent import OpponentModel
 from hopplus.models.part import Metrics
 from hopplus.players.mind import Mind, Parts
@@ -31,15 +31,14 @@ class OnlineOpponent:
     def init(self, minds: Mind, played: Moments) -> Beside:
         rows = flat(_kept(played))
         optimiser = jax.vmap(jax.vmap(optimiser_of(self.config).init))(minds.opponents)
-        return Beside(optimiser, empty_ring(rows, capacity(self.config.buffer, len(rows.joint))))
+        return Beside(optimiser, empty_steps(rows, self.config.buffer))
 
     def keep(self, ring: Moments, played: Moments, updates: jax.Array) -> Moments:
         return pushed(ring, flat(_kept(played)), updates)
 
     def fill(self, ring: Moments) -> jax.Array:
         """Steps at which the set's own seats were present to see them."""
-        present = jax.vmap(self.game.present)(ring.state)
-        return present[:, self.seats].sum(axis=(0, 2))
+        return steps_seen(self.game, ring, self.seats)
 
     def measure(self, minds: Mind, played: Moments, key: jax.Array) -> Metrics:
         """By class [A]: how many actions there were, and how many of them were the likeliest."""

@@ -10,9 +10,9 @@ import optax
 
 from hopplus.config import WorldOnline
 from hopplus.games.game import Game
-from hopplus.learning.moments import Moments, own_sample
+from hopplus.learning.moments import Moments, empty_steps, own_sample, steps_seen
 from hopplus.learning.online import CHECKED, Beside, fitted, flat, optimiser_of
-from hopplus.learning.ring import capacity, drawn_rows, empty_ring, pushed, rows_at
+from hopplus.learning.ring import drawn_rows, pushed, rows_at
 from hopplus.models.part import Metrics
 from hopplus.models.world import World
 from hopplus.models.world_part import WorldPart
@@ -35,14 +35,13 @@ class OnlineWorld:
     def init(self, minds: Mind, played: Moments) -> Beside:
         rows = flat(_kept(played))
         optimiser = jax.vmap(optimiser_of(self.config).init)(minds.world)
-        return Beside(optimiser, empty_ring(rows, capacity(self.config.buffer, len(rows.joint))))
+        return Beside(optimiser, empty_steps(rows, self.config.buffer))
 
     def keep(self, ring: Moments, played: Moments, updates: jax.Array) -> Moments:
         return pushed(ring, flat(_kept(played)), updates)
 
     def fill(self, ring: Moments) -> jax.Array:
-        present = jax.vmap(self.game.present)(ring.state)
-        return present[:, self.seats].sum(axis=(0, 2))
+        return steps_seen(self.game, ring, self.seats)
 
     def measure(self, minds: Mind, played: Moments, key: jax.Array) -> Metrics:
         """`error` is the share of steps of which anything is foreseen wrongly: the planes, the own
