@@ -10,8 +10,8 @@ import numpy as np
 
 from hopplus.config import TrainConfig
 from hopplus.learning.learner import Learner
+from hopplus.learning.programs import first_and_next
 from hopplus.learning.restore import make_learner
-from hopplus.learning.seeds import seed_keys
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,7 @@ def measure_train(config: TrainConfig, seconds: float) -> TrainSpeed:
     """Train for about `seconds` after compilation, writing nothing."""
     learner = make_learner(config, {})
     began = time.perf_counter()
-    learning = jax.jit(learner.init_all)(seed_keys(config))
-    update = jax.jit(learner.update_all, donate_argnums=0)
+    learning, update = first_and_next(learner, config)
     learning, _ = jax.block_until_ready(update(learning))
     first = time.perf_counter() - began
     rates: list[float] = []

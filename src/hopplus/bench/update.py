@@ -9,9 +9,8 @@ import jax
 import numpy as np
 
 from hopplus.config import TrainConfig
-from hopplus.learning.learner import Learning
+from hopplus.learning.programs import first_and_next
 from hopplus.learning.restore import make_learner
-from hopplus.learning.seeds import seed_keys
 
 
 @dataclass(frozen=True)
@@ -37,8 +36,7 @@ class Updating:
     def __init__(self, config: TrainConfig) -> None:
         config = replace(config, imagine=replace(config.imagine, warm_up=0))
         learner = make_learner(config, {})
-        self._update = jax.jit(learner.update_all, donate_argnums=0)
-        self._learning: Learning = jax.jit(learner.init_all)(seed_keys(config))
+        self._learning, self._update = first_and_next(learner, config)
         self.advance(2)
 
     def advance(self, updates: int) -> float:

@@ -11,8 +11,8 @@ import numpy as np
 
 from hopplus.config import TrainConfig
 from hopplus.learning.learner import Learning
+from hopplus.learning.programs import Update, first_and_next, next_of
 from hopplus.learning.restore import empty_learning, restored_learner
-from hopplus.learning.seeds import seed_keys
 from hopplus.runs.checkpoint import steps_of
 from hopplus.runs.folder import RunError, RunFolder, plain
 from hopplus.runs.interrupt import patient_interrupt
@@ -46,14 +46,18 @@ def train(
 def _train(run: RunFolder, on_update: Callable[[Moment], None]) -> dict[str, Any]:
     config = run.config()
     learner = restored_learner(run)
-    update = jax.jit(learner.update_all, donate_argnums=0)
     began = time.monotonic()
     saved = steps_of(run.checkpoints)
     found = run.load(empty_learning(learner, config)) if saved else None
     done, earlier = (found.step, found.facts.get("seconds", 0.0)) if found else (0, 0.0)
     if done == config.updates and (result := run.result()):
         return result
-    learning: Learning = found.tree if found else jax.jit(learner.init_all)(seed_keys(config))
+    learning: Learning
+    update: Update
+    if found:
+        learning, update = found.tree, next_of(learner, config)
+    else:
+        learning, update = first_and_next(learner, config)
     run.rewind(done)
     compiled, late = 0.0, deque(run.metrics()[-SCORED:], SCORED)
     with (

@@ -1,0 +1,39 @@
+"""The two programs of a run, compiled side by side."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeAlias
+
+import jax
+
+from hopplus.config import TrainConfig
+from hopplus.learning.learner import Learner, Learning, Metrics
+from hopplus.learning.seeds import seed_keys
+
+# XLA's own matrix products on a GPU run faster in large batches, but each is generated and timed
+# in several forms: with every part on, that is half of the compilation.
+QUICK_START = {"xla_gpu_enable_triton_gemm": False}
+
+
+Update: TypeAlias = Callable[[Learning], tuple[Learning, Metrics]]
+
+
+def first_and_next(learner: Learner, config: TrainConfig) -> tuple[Learning, Update]:
+    """Where a run begins, and its compiled update.
+
+    The update needs no more than the shapes of the beginning, so neither compilation waits for the
+    other.
+    """
+    keys = seed_keys(config)
+    with ThreadPoolExecutor(1) as beside:
+        first = beside.submit(lambda: jax.block_until_ready(jax.jit(learner.init_all)(keys)))
+        shapes = jax.eval_shape(learner.init_all, keys)
+        update = next_of(learner, config).lower(shapes).compile()
+        return first.result(), update
+
+
+def next_of(learner: Learner, config: TrainConfig) -> jax.stages.Wrapped:
+    """The update, to be compiled when it is first called; it takes its argument over."""
+    on_gpu = jax.default_backend() == "gpu"
+    options = QUICK_START if on_gpu and config.parts else None
+    return jax.jit(learner.update_all, donate_argnums=0, compiler_options=options)
