@@ -1,8 +1,6 @@
-"""HOP+ in the learning loop: what each part learns from, what it leaves alone, and its switches."""
+"""HOP+ in the learning loop: what each part learns from, and what it leaves alone."""
 
-import copy
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -12,169 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from hopplus.config import (
-    GoalConfig,
-    GoalOnline,
-    ImagineConfig,
-    NetConfig,
-    OpponentOnline,
-    PPOConfig,
-    StagHuntConfig,
-    TrainConfig,
-    WorldConfig,
-    WorldOnline,
-)
-from hopplus.learning.beside import BesidePolicy
-from hopplus.learning.learner import Learner, Learning
-from hopplus.learning.moments import moments_of
 from hopplus.learning.online import learned
 from hopplus.learning.ppo import ppo_loss
-from hopplus.learning.restore import make_learner
-from hopplus.learning.rollout import rollout, start
-
-GAME = StagHuntConfig(size=3, seats=3, hares=2, horizon=12)
-TINY = NetConfig(hidden=8)
-ALL: Any = ("opponent", "goal", "world", "imagination")
-PPO = PPOConfig(games=16, unroll=8, minibatches=2, epochs=1)
-GOAL = GoalOnline(
-    buffer=200,
-    every=1,
-    fits=2,
-    batch=16,
-    hidden=8,
-    mixing=0.5,
-    prior=GoalConfig(size=4, ahead=2, net=TINY),
-)
-OPPONENT = OpponentOnline(buffer=200, fits=2, batch=32, net=TINY)
-WORLD = WorldOnline(buffer=200, fits=2, batch=32, model=WorldConfig(hidden=16))
-IMAGINE = ImagineConfig(buffer=200, horizon=4, warm_up=256)
-CONFIG = TrainConfig(
-    game=GAME,
-    net=TINY,
-    ppo=PPO,
-    parts=ALL,
-    goal=GOAL,
-    opponent=OPPONENT,
-    world=WORLD,
-    imagine=IMAGINE,
-    steps=20 * PPO.steps,  # 20 updates; mixing falls to zero in the first 4
-)
-REAL = PPO.steps  # rows of a seat; the imagined ones are behind them
-EARLY, WARM, MIXED = 1, 19, 0  # numbers of updates before, after the warm-up; with most mixing
-QUICK = {"xla_backend_optimization_level": 0}  # compiling is what these tests spend their time on
-
-
-def jit(function: Callable[..., Any]) -> Callable[..., Any]:
-    return jax.jit(function, compiler_options=QUICK)
-
-
-def random_like(shapes: Any, seed: int) -> Any:
-    """Random parameters; those of a seat do not depend on what else there is."""
-    chance = np.random.default_rng(seed)
-    return jax.tree.map(
-        lambda leaf: jnp.asarray(0.4 * chance.normal(size=leaf.shape), leaf.dtype), shapes
-    )
-
-
-def begun(learner: Learner) -> Learning:
-    """As `Learner.init`, whose compilation takes longer than all that is done with it here."""
-    shapes = jax.eval_shape(learner.init, jax.random.key(0))
-    minds = shapes.params[learner.learning]
-    fields = ("policy", "prior", "inference", "opponents", "world")
-    minds = replace(
-        minds,
-        **{name: random_like(getattr(minds, name), seed) for seed, name in enumerate(fields)},
-    )
-    zeros: Any = jax.tree.map(
-        lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), (shapes.optimiser, shapes.kept)
-    )
-    nothing_seen = jnp.broadcast_to(jnp.array([jnp.inf, -jnp.inf]), zeros[1].observed.shape)
-    starts = jax.vmap(lambda key: start(learner.game, learner.seating, key))
-    now: Learning = replace(
-        shapes,
-        params=tuple(
-            minds if group == learner.learning else params
-            for group, params in enumerate(shapes.params)
-        ),
-        optimiser=zeros[0],
-        kept=replace(zeros[1], observed=nothing_seen),
-        plays=jit(starts)(jax.random.split(jax.random.key(1), PPO.games)),
-        returns=jnp.zeros((PPO.games, GAME.seats)),
-        key=jax.random.key(2),
-        updates=jnp.int32(0),
-    )
-    return now
-
-
-@dataclass(frozen=True)
-class Setup:
-    """A learner with some play, and its learning beside the policy as one program."""
-
-    learner: Learner
-    minds: Any  # [seats, ...]
-    kept: Any
-    whole: Any  # the trajectory from the games' starts on
-    played: Any  # moments [T, B, ...] of its second half
-    batch: Any
-    compiled: Any
-
-    def learn(self, **given: Any) -> tuple[Any, Any, Any, Any]:
-        """Minds, what is kept, lessons and metrics after an update with what is given."""
-        given = {
-            "minds": self.minds,
-            "kept": self.kept,
-            "played": self.played,
-            "batch": self.batch,
-            "updates": WARM,
-            "gate": 1.0,
-        } | given
-        found: tuple[Any, Any, Any, Any] = self.compiled(**given)
-        return found
-
-
-@cache
-def setup() -> Setup:
-    learner = make_learner(CONFIG, {})
-    now = begun(learner)
-
-    @jit
-    def play(plays: Any) -> Any:
-        plays, trajectory = rollout(learner.game, learner.seating, now.params, plays, PPO.unroll)
-        played = moments_of(
-            trajectory, learner.learning, learner.seats, learner.actor.parts.goal_size
-        )
-        return plays, trajectory, played, learner.batch(now.params[0], plays, trajectory)
-
-    plays, earlier, _, _ = play(now.plays)
-    _, later, played, batch = play(plays)
-    whole = jax.tree.map(lambda *leaves: jnp.concatenate(leaves), earlier, later)
-
-    @jit
-    def compiled(minds: Any, kept: Any, played: Any, batch: Any, updates: Any, gate: Any) -> Any:
-        return with_gate(learner.beside, gate).learn(
-            minds, kept, played, batch, updates, jax.random.key(3)
-        )
-
-    return Setup(learner, now.params[0], now.kept, whole, played, batch, compiled)
-
-
-def with_gate(beside: BesidePolicy, gate: Any) -> BesidePolicy:
-    """The same with the gate as a number given when it runs: one program for all of them."""
-    assert beside.dreams is not None
-    config = copy.copy(beside.dreams.config)
-    object.__setattr__(config, "gate", gate)
-    return replace(beside, dreams=replace(beside.dreams, config=config))
-
-
-def same(one: Any, two: Any) -> bool:
-    """Whether all numbers are equal, bit for bit."""
-    pairs = zip(jax.tree.leaves(one), jax.tree.leaves(two), strict=True)
-    return all(np.array_equal(a, b, equal_nan=True) for a, b in pairs)
-
-
-def of_seat(tree: Any, seat: int) -> Any:
-    return jax.tree.map(lambda leaf: leaf[seat], tree)
-
+from tiny_hop_plus import GOAL, IMAGINE, OPPONENT, PPO, REAL, TrueWorld, jit, of_seat, same, setup
 
 LEARNED = ("prior", "inference", "opponents", "world")
 
@@ -303,6 +141,19 @@ def test_the_gate_opens_for_seats_whose_world_is_right() -> None:
         assert opened.any(axis=1).tolist() == (error <= gate).tolist()
         assert opened.all(axis=1).tolist() == (error <= gate).tolist()
         np.testing.assert_array_equal(metrics["imagined/open"], error <= gate)
+
+
+def test_the_true_world_has_no_error_and_an_unlearned_one_errs_always() -> None:
+    s = setup()
+    part: Any = next(part for part in s.learner.beside.parts if part.name == "world")
+    measure = jit(lambda minds: part.measure(minds, s.played, jax.random.key(0)))
+    true = measure(replace(s.minds, world=TrueWorld()))
+    for name, value in true.items():
+        np.testing.assert_allclose(value, np.zeros(3), atol=1e-6, err_msg=name)
+    wrong = {name.removeprefix("world/"): value for name, value in plainly_learned()[3].items()}
+    assert wrong["error"].min() > 0.9
+    for name in ("planes_wrong", "legal_wrong", "done_wrong", "gone_wrong", "reward_wrong"):
+        assert (wrong[name] <= wrong["error"]).all()
 
 
 # Nobody learns from another's play, and nothing from those who are gone.
@@ -440,92 +291,3 @@ def test_mixing_falls_to_zero() -> None:
     assert 0.1 < shares[0] < GOAL.mixing
     assert 0.3 * shares[0] < shares[1] < 0.75 * shares[0]
     assert shares[2:] == [0, 0]
-
-
-# Switches.
-
-
-@pytest.mark.parametrize("count", range(5))
-def test_a_rung_has_what_it_names(count: int) -> None:
-    parts = ALL[:count]
-    learner = make_learner(replace(CONFIG, parts=parts), {})
-    assert tuple(part.name for part in learner.beside.parts) == tuple(
-        name for name in parts if name != "imagination"
-    )
-    assert (learner.beside.dreams is not None) == ("imagination" in parts)
-    mind = jax.eval_shape(learner.actor.init, jax.random.key(0))
-    assert (mind.opponents is not None) == ("opponent" in parts)
-    assert (mind.prior is not None) == (mind.inference is not None) == ("goal" in parts)
-    assert (mind.world is not None) == ("world" in parts)
-    # Whoever has goals is told; nobody else is.
-    sizes = GOAL.prior.size * ("goal" in parts)
-    body = 9 * 6 + 1
-    assert mind.policy.body.dense.layers[0].weight.shape == (body + sizes, 8)
-    if mind.opponents is not None:
-        shape = mind.opponents.body.dense.layers[0].weight.shape
-        assert shape == (2, body + 3 * 7 + sizes, 8)
-
-
-def two_updates(config: TrainConfig) -> tuple[Learning, Learning, dict[str, Any]]:
-    learner = make_learner(config, {})
-    before = now = begun(learner)
-    update = jit(learner.update)
-    returns = 0.0
-    for _ in range(2):
-        now, metrics = update(now)
-        returns = returns + metrics["return_sum"]
-    return before, now, jax.device_get(metrics | {"return_sum": returns})
-
-
-def test_parts_without_goals_or_imagination_leave_the_policy_alone() -> None:
-    _, plain, metrics = two_updates(replace(CONFIG, parts=()))
-    before, after, found = two_updates(replace(CONFIG, parts=("opponent", "world")))
-    np.testing.assert_array_equal(metrics["return_sum"], found["return_sum"])
-    assert metrics["return_sum"].sum() > 0
-    np.testing.assert_allclose(metrics["value_loss"], found["value_loss"], rtol=1e-5)
-    for one, two, first in zip(
-        *(jax.tree.leaves(now.params[0].policy) for now in (plain, after, before)), strict=True
-    ):
-        np.testing.assert_allclose(one, two, rtol=1e-4, atol=1e-6)
-        assert (two != first).any()
-    for name in ("opponents", "world"):
-        one, two = getattr(before.params[0], name), getattr(after.params[0], name)
-        assert all((a != b).any() for a, b in zip(*map(jax.tree.leaves, (one, two)), strict=True))
-    for value in found.values():
-        assert np.isfinite(value).all()
-
-
-def test_everything_the_other_way() -> None:
-    """All options that are not the usual ones together: one set of parameters for two seats beside
-    a scripted one, goals about each, discrete and of reconstruction, a head per cell."""
-    config = replace(
-        CONFIG,
-        ppo=replace(PPO, parameters="shared"),
-        seats="stag,learn,learn",
-        goal=replace(
-            GOAL,
-            about="each",
-            selector="conservative",
-            prior=GoalConfig("discrete", 3, "reconstruction", net=TINY),
-        ),
-        world=replace(WORLD, model=WorldConfig("cells", hidden=8)),
-        imagine=replace(IMAGINE, warm_up=0, gate=1.0, critic_on="both", reward="predicted"),
-    )
-    before, after, metrics = two_updates(config)
-    for name, value in metrics.items():
-        assert np.isfinite(value).all(), name
-    group = 1
-    for one, two in zip(
-        *(jax.tree.leaves(now.params[group]) for now in (before, after)), strict=True
-    ):
-        assert one.shape[0] == 1  # one set
-        assert (one != two).any()
-    assert jax.tree.leaves(after.params[0]) == []
-    assert metrics["imagined/open"].tolist() == [1]
-    assert metrics["imagined/value_loss"].shape == (1,)
-    assert metrics["imagined/value_loss"][0] > 0
-    assert metrics["goal/loss/prior_reconstruction"][0] > 0
-    assert metrics["world/loss/planes"][0] > 0
-    inferred = after.kept.parts["opponent"].ring.inferred  # [R, n, J * G]
-    assert inferred.shape[1:] == (2, 2 * 3)
-    np.testing.assert_allclose(inferred.reshape(-1, 2, 3).sum(axis=-1)[: 2 * REAL], 1)

@@ -1,0 +1,66 @@
+"""Buffers of steps and the moments they hold, by numbers worked by hand."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from hopplus.learning.moments import moments_of
+from hopplus.learning.ring import capacity, drawn_rows, empty_ring, pushed
+from hopplus.types import Act, Outcome, Trajectory
+from tiny_hop_plus import jit
+
+
+def test_rooms_are_whole_updates() -> None:
+    assert [capacity(wanted, 8) for wanted in (1, 8, 9, 16, 17)] == [8, 8, 16, 16, 24]
+
+
+def test_a_ring_keeps_the_newest() -> None:
+    ring = empty_ring((jnp.zeros((2, 3)), jnp.zeros(2, bool)), capacity(5, 2))
+    assert ring[0].shape == (6, 3)
+    assert not ring[1].any()
+    push = jit(pushed)
+    for update in range(5):
+        rows = (jnp.full((2, 3), update) + jnp.array([[0.0], [0.5]]), jnp.ones(2, bool))
+        ring = push(ring, rows, update)
+        held = sorted(ring[0][:, 0][ring[1]].tolist())
+        kept = range(max(0, update - 2), update + 1)
+        assert held == [number + half for number in kept for half in (0, 0.5)]
+    assert ring[0][:, 0].tolist() == [3, 3.5, 4, 4.5, 2, 2.5]
+
+
+def test_rows_are_drawn_alike_from_those_present() -> None:
+    chance = np.random.default_rng(3)
+    present = chance.random((20, 3)) < 0.4
+    present[0, 0], present[-1, -1] = False, False
+    draw = jit(lambda key, present: drawn_rows(key, present, 20_000))
+    row, place = draw(jax.random.key(0), present)
+    assert present[row, place].all()
+    counts = np.zeros(present.shape)
+    np.add.at(counts, (np.asarray(row), np.asarray(place)), 1)
+    expected = 20_000 / present.sum()
+    chi = ((counts - expected) ** 2 / expected)[present].sum()
+    free = present.sum() - 1
+    assert chi < free + 4 * np.sqrt(2 * free)
+    for at in ((0, 0), (7, 1), (19, 2)):  # one alone is always found
+        alone = np.zeros_like(present)
+        alone[at] = True
+        row, place = draw(jax.random.key(1), alone)
+        assert (np.asarray(row) == at[0]).all()
+        assert (np.asarray(place) == at[1]).all()
+    row, place = draw(jax.random.key(1), np.zeros_like(present))  # none: any pair there is
+    assert 0 <= int(row.min()) <= int(row.max()) < 20
+    assert 0 <= int(place.min()) <= int(place.max()) < 3
+
+
+def test_moments_hold_goals_of_the_own_size() -> None:
+    """Others at the board may infer larger goals, to which all are filled up."""
+    inferred = jnp.arange(2 * 1 * 3 * 5, dtype=jnp.float32).reshape(2, 1, 3, 5)
+    nothing: Any = jnp.zeros((2, 1, 3))
+    act = Act(nothing, nothing, nothing, nothing, nothing, inferred)
+    outcome = Outcome(nothing, nothing, jnp.zeros((2, 1), bool), nothing, nothing, nothing)
+    trajectory = Trajectory((), nothing, ((), jnp.zeros((2, 1, 2, 4))), act, outcome)
+    found = moments_of(trajectory, 1, np.array([0, 2]), 3)
+    np.testing.assert_array_equal(found.inferred, inferred[:, :, [0, 2], :3])
+    assert found.memory.shape == (2, 1, 2, 4)

@@ -1,0 +1,99 @@
+"""HOP+'s switches: what each rung has, and learners with parts left out or set otherwise."""
+
+from dataclasses import replace
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+from hopplus.config import GoalConfig, TrainConfig, WorldConfig
+from hopplus.learning.learner import Learning
+from hopplus.learning.restore import make_learner
+from tiny_hop_plus import ALL, CONFIG, GOAL, IMAGINE, PPO, REAL, TINY, WORLD, begun, jit
+
+
+@pytest.mark.parametrize("count", range(5))
+def test_a_rung_has_what_it_names(count: int) -> None:
+    parts = ALL[:count]
+    learner = make_learner(replace(CONFIG, parts=parts), {})
+    assert tuple(part.name for part in learner.beside.parts) == tuple(
+        name for name in parts if name != "imagination"
+    )
+    assert (learner.beside.dreams is not None) == ("imagination" in parts)
+    mind = jax.eval_shape(learner.actor.init, jax.random.key(0))
+    assert (mind.opponents is not None) == ("opponent" in parts)
+    assert (mind.prior is not None) == (mind.inference is not None) == ("goal" in parts)
+    assert (mind.world is not None) == ("world" in parts)
+    # Whoever has goals is told; nobody else is.
+    sizes = GOAL.prior.size * ("goal" in parts)
+    body = 9 * 6 + 1
+    assert mind.policy.body.dense.layers[0].weight.shape == (body + sizes, 8)
+    if mind.opponents is not None:
+        shape = mind.opponents.body.dense.layers[0].weight.shape
+        assert shape == (2, body + 3 * 7 + sizes, 8)
+
+
+def two_updates(config: TrainConfig) -> tuple[Learning, Learning, dict[str, Any]]:
+    learner = make_learner(config, {})
+    before = now = begun(learner)
+    update = jit(learner.update)
+    returns = 0.0
+    for _ in range(2):
+        now, metrics = update(now)
+        returns = returns + metrics["return_sum"]
+    return before, now, jax.device_get(metrics | {"return_sum": returns})
+
+
+def test_parts_without_goals_or_imagination_leave_the_policy_alone() -> None:
+    _, plain, metrics = two_updates(replace(CONFIG, parts=()))
+    before, after, found = two_updates(replace(CONFIG, parts=("opponent", "world")))
+    np.testing.assert_array_equal(metrics["return_sum"], found["return_sum"])
+    assert metrics["return_sum"].sum() > 0
+    np.testing.assert_allclose(metrics["value_loss"], found["value_loss"], rtol=1e-5)
+    for one, two, first in zip(
+        *(jax.tree.leaves(now.params[0].policy) for now in (plain, after, before)), strict=True
+    ):
+        np.testing.assert_allclose(one, two, rtol=1e-4, atol=1e-6)
+        assert (two != first).any()
+    for name in ("opponents", "world"):
+        one, two = getattr(before.params[0], name), getattr(after.params[0], name)
+        assert all((a != b).any() for a, b in zip(*map(jax.tree.leaves, (one, two)), strict=True))
+    for value in found.values():
+        assert np.isfinite(value).all()
+
+
+def test_everything_the_other_way() -> None:
+    """All options that are not the usual ones together: one set of parameters for two seats beside
+    a scripted one, goals about each, discrete and of reconstruction, a head per cell."""
+    config = replace(
+        CONFIG,
+        ppo=replace(PPO, parameters="shared"),
+        seats="stag,learn,learn",
+        goal=replace(
+            GOAL,
+            about="each",
+            selector="conservative",
+            prior=GoalConfig("discrete", 3, "reconstruction", net=TINY),
+        ),
+        world=replace(WORLD, model=WorldConfig("cells", hidden=8)),
+        imagine=replace(IMAGINE, warm_up=0, gate=1.0, critic_on="both", reward="predicted"),
+    )
+    before, after, metrics = two_updates(config)
+    for name, value in metrics.items():
+        assert np.isfinite(value).all(), name
+    group = 1
+    for one, two in zip(
+        *(jax.tree.leaves(now.params[group]) for now in (before, after)), strict=True
+    ):
+        assert one.shape[0] == 1  # one set
+        assert (one != two).any()
+    assert jax.tree.leaves(after.params[0]) == []
+    assert metrics["imagined/open"].tolist() == [1]
+    assert metrics["imagined/value_loss"].shape == (1,)
+    assert metrics["imagined/value_loss"][0] > 0
+    assert metrics["goal/loss/prior_reconstruction"][0] > 0
+    assert metrics["world/loss/planes"][0] > 0
+    inferred = after.kept.parts["opponent"].ring.inferred  # [R, n, J * G]
+    assert inferred.shape[1:] == (2, 2 * 3)
+    np.testing.assert_allclose(inferred.reshape(-1, 2, 3).sum(axis=-1)[: 2 * REAL], 1)

@@ -1,0 +1,205 @@
+"""A tiny HOP+ learner with some play, made once: what tests of its parts share."""
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from hopplus.config import (
+    GoalConfig,
+    GoalOnline,
+    ImagineConfig,
+    NetConfig,
+    OpponentOnline,
+    PPOConfig,
+    StagHuntConfig,
+    TrainConfig,
+    WorldConfig,
+    WorldOnline,
+)
+from hopplus.games import make_game
+from hopplus.games.game import views
+from hopplus.games.stag_hunt import StagHuntState
+from hopplus.learning.beside import BesidePolicy
+from hopplus.learning.learner import Learner, Learning
+from hopplus.learning.moments import moments_of
+from hopplus.learning.restore import make_learner
+from hopplus.learning.rollout import rollout, start
+from hopplus.models.world import Prediction
+from hopplus.types import View
+
+GAME = StagHuntConfig(size=3, seats=3, hares=2, horizon=12)
+TINY = NetConfig(hidden=8)
+ALL: Any = ("opponent", "goal", "world", "imagination")
+PPO = PPOConfig(games=16, unroll=8, minibatches=2, epochs=1)
+GOAL = GoalOnline(
+    buffer=200,
+    every=1,
+    fits=2,
+    batch=16,
+    hidden=8,
+    mixing=0.5,
+    prior=GoalConfig(size=4, ahead=2, net=TINY),
+)
+OPPONENT = OpponentOnline(buffer=200, fits=2, batch=32, net=TINY)
+WORLD = WorldOnline(buffer=200, fits=2, batch=32, model=WorldConfig(hidden=16))
+IMAGINE = ImagineConfig(buffer=200, horizon=4, warm_up=256)
+CONFIG = TrainConfig(
+    game=GAME,
+    net=TINY,
+    ppo=PPO,
+    parts=ALL,
+    goal=GOAL,
+    opponent=OPPONENT,
+    world=WORLD,
+    imagine=IMAGINE,
+    steps=20 * PPO.steps,  # 20 updates; mixing falls to zero in the first 4
+)
+REAL = PPO.steps  # rows of a seat; the imagined ones are behind them
+WARM = 19  # number of an update after the warm-up
+QUICK = {"xla_backend_optimization_level": 0}  # compiling is what these tests spend their time on
+
+
+def jit(function: Callable[..., Any]) -> Callable[..., Any]:
+    return jax.jit(function, compiler_options=QUICK)
+
+
+def random_like(shapes: Any, seed: int) -> Any:
+    """Random parameters; those of a seat do not depend on what else there is."""
+    chance = np.random.default_rng(seed)
+    return jax.tree.map(
+        lambda leaf: jnp.asarray(0.4 * chance.normal(size=leaf.shape), leaf.dtype), shapes
+    )
+
+
+def begun(learner: Learner) -> Learning:
+    """As `Learner.init`, whose compilation takes longer than all that is done with it here."""
+    shapes = jax.eval_shape(learner.init, jax.random.key(0))
+    minds = shapes.params[learner.learning]
+    fields = ("policy", "prior", "inference", "opponents", "world")
+    minds = replace(
+        minds,
+        **{name: random_like(getattr(minds, name), seed) for seed, name in enumerate(fields)},
+    )
+    zeros: Any = jax.tree.map(
+        lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), (shapes.optimiser, shapes.kept)
+    )
+    nothing_seen = jnp.broadcast_to(jnp.array([jnp.inf, -jnp.inf]), zeros[1].observed.shape)
+    starts = jax.vmap(lambda key: start(learner.game, learner.seating, key))
+    now: Learning = replace(
+        shapes,
+        params=tuple(
+            minds if group == learner.learning else params
+            for group, params in enumerate(shapes.params)
+        ),
+        optimiser=zeros[0],
+        kept=replace(zeros[1], observed=nothing_seen),
+        plays=jit(starts)(jax.random.split(jax.random.key(1), PPO.games)),
+        returns=jnp.zeros((PPO.games, GAME.seats)),
+        key=jax.random.key(2),
+        updates=jnp.int32(0),
+    )
+    return now
+
+
+@dataclass(frozen=True)
+class Setup:
+    """A learner with some play, and its learning beside the policy as one program."""
+
+    learner: Learner
+    minds: Any  # [seats, ...]
+    kept: Any
+    whole: Any  # the trajectory from the games' starts on
+    played: Any  # moments [T, B, ...] of its second half
+    batch: Any
+    compiled: Any
+
+    def learn(self, **given: Any) -> tuple[Any, Any, Any, Any]:
+        """Minds, what is kept, lessons and metrics after an update with what is given."""
+        given = {
+            "minds": self.minds,
+            "kept": self.kept,
+            "played": self.played,
+            "batch": self.batch,
+            "updates": WARM,
+            "gate": 1.0,
+        } | given
+        found: tuple[Any, Any, Any, Any] = self.compiled(**given)
+        return found
+
+
+@cache
+def setup() -> Setup:
+    learner = make_learner(CONFIG, {})
+    now = begun(learner)
+
+    @jit
+    def play(plays: Any) -> Any:
+        plays, trajectory = rollout(learner.game, learner.seating, now.params, plays, PPO.unroll)
+        played = moments_of(
+            trajectory, learner.learning, learner.seats, learner.actor.parts.goal_size
+        )
+        return plays, trajectory, played, learner.batch(now.params[0], plays, trajectory)
+
+    plays, earlier, _, _ = play(now.plays)
+    _, later, played, batch = play(plays)
+    whole = jax.tree.map(lambda *leaves: jnp.concatenate(leaves), earlier, later)
+
+    @jit
+    def compiled(minds: Any, kept: Any, played: Any, batch: Any, updates: Any, gate: Any) -> Any:
+        return with_gate(learner.beside, gate).learn(
+            minds, kept, played, batch, updates, jax.random.key(3)
+        )
+
+    return Setup(learner, now.params[0], now.kept, whole, played, batch, compiled)
+
+
+def with_gate(beside: BesidePolicy, gate: Any) -> BesidePolicy:
+    """The same with the gate as a number given when it runs: one program for all of them."""
+    assert beside.dreams is not None
+    config = copy.copy(beside.dreams.config)
+    object.__setattr__(config, "gate", gate)
+    return replace(beside, dreams=replace(beside.dreams, config=config))
+
+
+def same(one: Any, two: Any) -> bool:
+    """Whether all numbers are equal, bit for bit."""
+    pairs = zip(jax.tree.leaves(one), jax.tree.leaves(two), strict=True)
+    return all(np.array_equal(a, b, equal_nan=True) for a, b in pairs)
+
+
+def of_seat(tree: Any, seat: int) -> Any:
+    return jax.tree.map(lambda leaf: leaf[seat], tree)
+
+
+class TrueWorld(eqx.Module):
+    """The rules themselves as a world, from nothing but the view."""
+
+    def __call__(self, view: View, joint: jax.Array) -> Prediction:
+        game = make_game(GAME)
+        flat = view.planes.reshape(-1, 6)
+        hares = jnp.nonzero(flat[:, 5], size=2, fill_value=0)[0]
+        state = StagHuntState(
+            walls=flat[:, 3] > 0,
+            seats=flat[:, :3].argmax(axis=0).astype(jnp.int32),
+            present=flat[:, :3].any(axis=0),
+            prey=jnp.append(flat[:, 4].argmax(), hares).astype(jnp.int32),
+            alive=jnp.append(flat[:, 4].any(), jnp.arange(2) < flat[:, 5].sum()),
+            steps=jnp.rint(view.time * game.horizon).astype(jnp.int32),
+            last_actions=view.last_actions,
+            first_catch=jnp.int32(-1),
+        )
+        after, outcome = game.step(state, joint)
+        seen = views(game, after)
+        gone, legal = 1.0 - game.present(after), seen.legal.astype(jnp.float32)
+        done = outcome.done.astype(jnp.float32)
+        return Prediction(seen.planes[0], outcome.reward, gone, legal, done)
+
+    def settled(self, prediction: Prediction) -> tuple[jax.Array, jax.Array]:
+        return prediction.planes, prediction.gone > 0.5
