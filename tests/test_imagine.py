@@ -15,7 +15,7 @@ from hopplus.games.game import views
 from hopplus.models.opponent import OpponentPart, others_logits, others_views
 from hopplus.models.world import Prediction
 from hopplus.planning.imagine import Dream, Imagination
-from hopplus.planning.simulate import Scene
+from hopplus.planning.simulate import LearnedStage, Scene
 from hopplus.types import Act, View
 from tiny_hop_plus import GAME, TINY, TrueWorld, jit, of_seat, random_like, same, setup
 
@@ -146,7 +146,9 @@ def test_after_an_imagined_end_the_next_real_moment_follows() -> None:
         return memory + 1, act  # the value tells the memory
 
     world: Any = Ending(0.75)
-    imagination = Imagination(decide, random_like(shapes, 0), world, lambda _: jnp.zeros((2, 0)), 4)
+    imagination = Imagination(
+        decide, random_like(shapes, 0), LearnedStage(world, 4), lambda _: jnp.zeros((2, 0))
+    )
     memories = 10.0 * jnp.arange(steps)
     scenes = Scene(view, tile(legal))
     dream = jit(lambda: imagination(scenes, memories, jax.random.key(0)))()

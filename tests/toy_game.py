@@ -44,6 +44,10 @@ class Berries:
         return {"berry": Target(self.seats + 1, PICK)}
 
     @property
+    def hidden(self) -> str | None:
+        return None
+
+    @property
     def best_joint_return(self) -> float:
         return float(self.seats)
 
@@ -83,6 +87,11 @@ class Berries:
             time=state.steps / self.horizon,
             last_actions=jnp.full(self.seats, -1, jnp.int32),
         )
+
+    def seen(self, view: View) -> BerryState:
+        planes = view.planes[0]  # [W, C]
+        steps = jnp.rint(view.time * self.horizon).astype(jnp.int32)
+        return BerryState(planes[:, : self.seats].argmax(axis=0), planes[:, -1] > 0, steps)
 
     def present(self, state: BerryState) -> jax.Array:
         return jnp.ones(self.seats, bool)

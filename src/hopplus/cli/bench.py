@@ -10,6 +10,7 @@ from hopplus.bench.game import measure_game
 from hopplus.bench.soak import soak
 from hopplus.bench.train import measure_train
 from hopplus.bench.update import UpdateCost, cost_curve, measure_update
+from hopplus.cli.bench_search import BenchSearch
 from hopplus.cli.options import check_games, check_positive, check_seed
 from hopplus.config import GameConfig, TrainConfig
 from hopplus.presets import PRESETS
@@ -162,6 +163,7 @@ class Bench:
         Annotated[BenchGame, tyro.conf.subcommand("game")]
         | Annotated[BenchTrain, tyro.conf.subcommand("train")]
         | Annotated[BenchUpdate, tyro.conf.subcommand("update")]
+        | Annotated[BenchSearch, tyro.conf.subcommand("search")]
         | Annotated[BenchSoak, tyro.conf.subcommand("soak")]
     )
 

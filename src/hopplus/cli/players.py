@@ -7,7 +7,7 @@ from typing import Annotated, NamedTuple
 import tyro
 
 from hopplus.cli.options import check_seed
-from hopplus.config import ConfigError, GameConfig
+from hopplus.config import ConfigError, GameConfig, SearchConfig
 from hopplus.games import make_game
 from hopplus.games.game import Game
 from hopplus.learning.company import Company, make_company
@@ -40,6 +40,7 @@ class Playing:
     run_seed: int = 0
     """Which of the run's seeds, counted from 0."""
     game: GameConfig = field(default_factory=GameConfig)
+    search: SearchConfig = field(default_factory=SearchConfig)
     seed: int = 0
     """Seed of everything random."""
 
@@ -70,4 +71,4 @@ class Playing:
         known = {**known, **find_guests(elsewhere)}
         made = make_game(game)
         seated = {name: named(player, name, greedy=self.greedy) for name, player in known.items()}
-        return Setup(game, made, make_company(names, made, seated))
+        return Setup(game, made, make_company(names, made, seated, search=self.search))

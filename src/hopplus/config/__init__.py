@@ -24,6 +24,7 @@ from hopplus.config.online import (
     WorldOnline,
 )
 from hopplus.config.plain import from_json, to_json
+from hopplus.config.search import SearchConfig
 from hopplus.config.train import PPOConfig, TrainConfig
 
 RunConfig: TypeAlias = TrainConfig | PretrainConfig  # what a run folder may be of
@@ -46,6 +47,7 @@ __all__ = [
     "PretrainOpponent",
     "PretrainWorld",
     "RunConfig",
+    "SearchConfig",
     "StagHuntConfig",
     "TrainConfig",
     "WorldConfig",

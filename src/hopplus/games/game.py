@@ -45,6 +45,11 @@ class Game(Protocol):
         ...
 
     @property
+    def hidden(self) -> str | None:
+        """What rules depend on and a view does not show, in words; None for nothing."""
+        ...
+
+    @property
     def best_joint_return(self) -> float:
         """What all seats together can get from an episode at most."""
         ...
@@ -59,6 +64,13 @@ class Game(Protocol):
 
     def view(self, state: Any, seat: jax.Array | int) -> View:
         """What a seat sees."""
+        ...
+
+    def seen(self, view: View) -> Any:
+        """The state that a seat sees, with the seats in the view's order, own first.
+
+        Rules applied to it do what they do to the real one, unless something is `hidden`.
+        """
         ...
 
     def present(self, state: Any) -> jax.Array:

@@ -77,6 +77,17 @@ class StagHunt:
         )
 
     @property
+    def hidden(self) -> str | None:
+        c = self.config
+        if c.sight is not None:
+            return "what is out of sight (game.sight)"
+        if c.grace is not None:
+            return "when the first prey was caught (game.grace)"
+        if len(set(c.weights)) > 1:
+            return "who is stronger (game.strength)"
+        return None
+
+    @property
     def best_joint_return(self) -> float:
         """Catches of as many stags as pay, each by just enough hunters, and hares for the rest.
 
@@ -172,6 +183,25 @@ class StagHunt:
             legal=self._legal(state, seat),
             time=jnp.asarray(self._times)[state.steps],
             last_actions=jnp.roll(state.last_actions, -seat),
+        )
+
+    def seen(self, view: View) -> StagHuntState:
+        c = self.config
+        planes = view.planes.reshape(-1, self.shape[2]).T  # [C, H*W]
+        found = [
+            jax.lax.top_k(planes[c.seats + 1 + kind], count)
+            for kind, count in enumerate((c.stags, c.hares))
+        ]
+        there, prey = (jnp.concatenate(part) for part in zip(*found, strict=True))
+        return StagHuntState(
+            walls=planes[c.seats] > 0,
+            seats=planes[: c.seats].argmax(axis=1).astype(jnp.int32),
+            present=planes[: c.seats].max(axis=1) > 0,
+            prey=prey.astype(jnp.int32),
+            alive=there > 0,
+            steps=jnp.rint(view.time * self.horizon).astype(jnp.int32),
+            last_actions=view.last_actions,
+            first_catch=jnp.int32(-1),
         )
 
     def present(self, state: StagHuntState) -> jax.Array:

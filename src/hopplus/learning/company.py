@@ -5,11 +5,12 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 
-from hopplus.config import ConfigError
+from hopplus.config import ConfigError, SearchConfig
 from hopplus.games.game import Game
 from hopplus.learning.trained import Trained, named
 from hopplus.players.actor import Actor
 from hopplus.players.mixture import Mixture
+from hopplus.players.planner import with_search
 from hopplus.players.player import Player
 from hopplus.players.scripted import scripted
 from hopplus.players.seating import MIXED, Seating, options
@@ -45,15 +46,19 @@ def make_company(
     game: Game,
     known: dict[str, Trained] | None = None,
     learner: Actor | None = None,
+    search: SearchConfig | None = None,
 ) -> Company:
-    """Seat players by name: `learn`, one of the `known`, a scripted one, or `stag|hare`."""
-    known = known or {}
+    """Seat players by name: `learn`, one of the `known`, a scripted one, or `stag|hare`.
+
+    The known ones look ahead before they act if a search is given.
+    """
+    known, search = known or {}, search or SearchConfig()
 
     def player(name: str) -> Player:
         if name == "learn" and learner:
             return learner
         if name in known:
-            return fitting(known[name], name, game).actor
+            return with_search(fitting(known[name], name, game).actor, game, search)
         if MIXED in name:
             return Mixture(tuple(player(one) for one in options(name)))
         return scripted(name, game)

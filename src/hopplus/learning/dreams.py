@@ -16,7 +16,7 @@ from hopplus.learning.returns import lambda_returns, shared_reward
 from hopplus.learning.ring import drawn_rows, pushed, rows_at
 from hopplus.models.part import Metrics
 from hopplus.planning.imagine import Dream, Imagination
-from hopplus.planning.simulate import Scene
+from hopplus.planning.simulate import LearnedStage, Scene
 from hopplus.players.actor import Actor
 from hopplus.players.mind import Mind
 
@@ -82,7 +82,8 @@ class Dreams:
             return self.actor.act(mind, memory, view, key)
 
         goals_about = self.actor.parts.goals_about
-        return Imagination(decide, mind.opponents, mind.world, goals_about, self.game.horizon)
+        stage = LearnedStage(mind.world, self.game.horizon)
+        return Imagination(decide, mind.opponents, stage, goals_about)
 
     def starts(self, ring: Moments, key: jax.Array) -> tuple[Scene, Any]:
         """[H, sets, lanes] real moments in which seats of the set were present, and their memories

@@ -8,8 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from hopplus.models.opponent import OpponentModel
-from hopplus.models.world import World
-from hopplus.planning.simulate import Scene, others_act, simulate
+from hopplus.planning.simulate import Place, Scene, Stage, others_act
 from hopplus.types import Act, Memory, View
 
 Decide = Callable[[Memory, View, jax.Array], tuple[Memory, Act]]
@@ -31,9 +30,8 @@ class Imagination:
 
     decide: Decide  # how the seat itself acts: exactly as in play
     opponents: OpponentModel  # [N - 1, ...]
-    world: World
+    stage: Stage
     goals_about: Callable[[jax.Array], jax.Array]  # [J] inferred goals -> [N - 1, G]
-    horizon: int  # of the game
 
     def __call__(self, scenes: Scene, memories: Memory, key: jax.Array) -> Dream:
         """Imagine H steps from the first of [H] real moments, with the seat's memory before it.
@@ -42,27 +40,29 @@ class Imagination:
         """
 
         def step(
-            carry: tuple[Scene, Memory], now: tuple[Scene, Memory, jax.Array]
-        ) -> tuple[tuple[Scene, Memory], tuple[View, Act, jax.Array, jax.Array]]:
-            scene, memory = carry
+            carry: tuple[Place, Memory], now: tuple[Place, Memory, jax.Array]
+        ) -> tuple[tuple[Place, Memory], tuple[View, Act, jax.Array, jax.Array]]:
+            place, memory = carry
             *fresh, key = now
+            scene = self.stage.scene(place)
             key_own, key_others = jax.random.split(key)
             memory, act = self.decide(memory, scene.view, key_own)
             goals = self.goals_about(act.inferred)
             others = others_act(self.opponents, scene, goals, key_others)
             joint = jnp.append(act.action, others)
-            after, turn = simulate(self.world, scene, joint, self.horizon)
+            after, turn = self.stage.simulate(place, joint)
             carry = jax.tree.map(
                 lambda new, old: jnp.where(turn.ended, new, old), tuple(fresh), (after, memory)
             )
             return carry, (scene.view, act, turn.reward, turn.ended)
 
         steps = len(scenes.legal)
-        first = jax.tree.map(lambda leaf: leaf[0], (scenes, memories))
+        places = jax.vmap(self.stage.enter)(scenes)
+        first = jax.tree.map(lambda leaf: leaf[0], (places, memories))
         # The first is where it begins, so the moments to go on from are the ones after it.
-        fresh = jax.tree.map(lambda leaf: jnp.roll(leaf, -1, axis=0), (scenes, memories))
-        (scene, memory), (view, act, reward, ended) = jax.lax.scan(
+        fresh = jax.tree.map(lambda leaf: jnp.roll(leaf, -1, axis=0), (places, memories))
+        (place, memory), (view, act, reward, ended) = jax.lax.scan(
             step, first, (*fresh, jax.random.split(key, steps))
         )
-        _, last = self.decide(memory, scene.view, key)
+        _, last = self.decide(memory, self.stage.scene(place).view, key)
         return Dream(view, act, reward, ended, last.value[None])

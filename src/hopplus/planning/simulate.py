@@ -1,14 +1,19 @@
 """The imagined joint step: one seat, others who act as they are thought to, and a world."""
 
+from typing import Any, Protocol
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from hopplus.games.game import Game, views
 from hopplus.games.grid import STAY
 from hopplus.models.chance import draw
 from hopplus.models.opponent import OpponentModel, others_logits
 from hopplus.models.world import World, imagined
-from hopplus.types import View
+from hopplus.types import State, View
+
+Place = Any  # a moment as a world keeps it: any pytree of arrays
 
 
 class Scene(eqx.Module):
@@ -25,6 +30,62 @@ class Turn(eqx.Module):
     ended: jax.Array  # [] bool, the seat is gone or the episode over
 
 
+class Stage(Protocol):
+    """Where one seat imagines: a world, learned or true. Seats run own first in all of it."""
+
+    def enter(self, scene: Scene) -> Place:
+        """The place that a scene shows."""
+        ...
+
+    def scene(self, place: Place) -> Scene:
+        """What is to be seen in a place."""
+        ...
+
+    def simulate(self, place: Place, joint: jax.Array) -> tuple[Place, Turn]:
+        """The next place after a joint action [N]: the likeliest."""
+        ...
+
+
+class LearnedStage(eqx.Module):
+    """A world as a model of it has learned it; a place is what is to be seen there."""
+
+    world: World
+    horizon: int = eqx.field(static=True)
+
+    def enter(self, scene: Scene) -> Scene:
+        return scene
+
+    def scene(self, place: Scene) -> Scene:
+        return place
+
+    def simulate(self, place: Scene, joint: jax.Array) -> tuple[Scene, Turn]:
+        view, prediction, gone = imagined(self.world, place.view, joint, self.horizon)
+        legal = (prediction.legal > 0.5).at[:, STAY].set(True)  # staying always is
+        turn = Turn(reward=prediction.reward, ended=gone[0] | (prediction.done > 0.5))
+        return Scene(view, legal), turn
+
+
+class TrueStage(eqx.Module):
+    """The rules themselves, applied to what the seat sees: nothing else is known of the state."""
+
+    game: Game = eqx.field(static=True)
+
+    def enter(self, scene: Scene) -> State:
+        return self.game.seen(scene.view)
+
+    def scene(self, place: State) -> Scene:
+        return Scene(self.game.view(place, 0), views(self.game, place).legal)
+
+    def simulate(self, place: State, joint: jax.Array) -> tuple[State, Turn]:
+        after, outcome = self.game.step(place, joint)
+        return after, Turn(outcome.reward, ~self.game.present(after)[0] | outcome.done)
+
+
+def scene_of(game: Game, view: View) -> Scene:
+    """The scene of a seat that sees the whole board; what others may do follows from that."""
+    return Scene(view, views(game, game.seen(view)).legal)
+
+
 def others_act(
     opponents: OpponentModel, scene: Scene, goals: jax.Array, key: jax.Array
 ) -> jax.Array:
@@ -32,11 +93,3 @@ def others_act(
     goals [N - 1, G]."""
     logits = others_logits(opponents, scene.view, scene.legal, goals)
     return draw(key, jnp.exp(logits))
-
-
-def simulate(world: World, scene: Scene, joint: jax.Array, horizon: int) -> tuple[Scene, Turn]:
-    """The likeliest next moment after a joint action [N]."""
-    view, prediction, gone = imagined(world, scene.view, joint, horizon)
-    legal = (prediction.legal > 0.5).at[:, STAY].set(True)  # staying always is
-    turn = Turn(reward=prediction.reward, ended=gone[0] | (prediction.done > 0.5))
-    return Scene(view, legal), turn

@@ -48,7 +48,8 @@ class Actor:
         """The memory after a view, and [J] what the others are taken to be after."""
         if self.parts.inference is None or params.inference is None:
             return memory, jnp.zeros(0)
-        memory, goals = self.parts.inference.infer(params.inference, memory, view)
+        with jax.named_scope("infer"):
+            memory, goals = self.parts.inference.infer(params.inference, memory, view)
         return memory, goals.reshape(-1)
 
     def act(self, params: Mind, memory: Memory, view: View, key: jax.Array) -> tuple[Memory, Act]:

@@ -1,0 +1,203 @@
+"""How fast is the search? Beside mctx's, on the same networks, from the same moments."""
+
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from hopplus.bench.breakdown import breakdown
+from hopplus.config import ConfigError, SearchConfig, TrainConfig
+from hopplus.games import make_game
+from hopplus.games.game import views
+from hopplus.planning.search import Found, Leaf, Reached, search
+from hopplus.players.actor import make_actor
+from hopplus.players.mind import Mind
+from hopplus.players.planner import Planner, Thought
+
+SCOPES = ("prepare", "infer", "select", "expand", "backup")
+Searching = Callable[[jax.Array], jax.Array]  # a key -> the roots' values [lanes]
+
+
+@dataclass(frozen=True)
+class SearchSpeed:
+    """Decisions of all seats per second: environment steps that could be played."""
+
+    simulations: int
+    ours: float
+    mctx: float | None
+    our_value: float  # mean over the roots, to see that both look at the same
+    mctx_value: float | None
+    compile_seconds: float
+
+    @property
+    def ratio(self) -> float | None:
+        return None if self.mctx is None else self.ours / self.mctx
+
+    def as_json(self) -> dict[str, Any]:
+        return {**asdict(self), "ratio": self.ratio}
+
+
+class Roots:
+    """Fresh minds in every seat of fresh games, about to decide."""
+
+    def __init__(self, config: TrainConfig, search: SearchConfig, games: int, seed: int) -> None:
+        game = make_game(config.game)
+        self.config, self.games = search.within(game.horizon), games
+        self.planner = Planner(make_actor("bench", game, config), game, search)
+        self.seats = game.seats
+        key_minds, key_games = jax.random.split(jax.random.key(seed))
+        init = jax.jit(jax.vmap(self.planner.init))
+        self.minds: Mind = init(jax.random.split(key_minds, game.seats))
+        self.keys = jax.random.split(key_games, games)
+
+    def thoughts(self, minds: Mind) -> tuple[Thought, Leaf]:
+        """[seats, games, ...] where every seat stands."""
+        game, planner = self.planner.game, self.planner
+
+        def of_game(key: jax.Array) -> Any:
+            seen = views(game, game.init(key))
+            over_seats = jax.vmap(planner.root, in_axes=(0, None, 0))
+            return over_seats(minds, planner.start(), seen)
+
+        found: tuple[Thought, Leaf] = jax.vmap(of_game, out_axes=1)(self.keys)
+        return found
+
+    def expand(self, minds: Mind, node: Any, action: jax.Array, chance: jax.Array) -> Reached:
+        """All lanes [seats, L, ...] one step on."""
+
+        def of_seat(mind: Mind, *lane: Any) -> Reached:
+            return jax.vmap(self.planner.expand(mind))(*lane)
+
+        return jax.vmap(of_seat)(minds, node, action, chance)
+
+
+def ours(roots: Roots) -> Searching:
+    """The search of this package."""
+    c = roots.config
+
+    def run(minds: Mind, key: jax.Array) -> jax.Array:
+        thoughts, leaves = roots.thoughts(minds)
+        shape = (roots.seats, roots.games, c.trees, c.simulations, roots.seats - 1)
+        chances = jax.random.uniform(key, shape)
+
+        def of_seat(mind: Mind, thoughts: Thought, leaves: Leaf, chances: jax.Array) -> Found:
+            def one(thought: Thought, leaf: Leaf, chance: jax.Array) -> Found:
+                return search(roots.planner.expand(mind), thought, leaf, chance, c)
+
+            over_trees = jax.vmap(one, in_axes=(None, None, 0))
+            return jax.vmap(over_trees)(thoughts, leaves, chances)
+
+        return jax.vmap(of_seat)(minds, thoughts, leaves, chances).value
+
+    compiled = jax.jit(run)
+    return lambda key: compiled(roots.minds, key)
+
+
+def mctx_search(roots: Roots) -> Searching:
+    """That of mctx, with its own PUCT and the same weight of the prior."""
+    try:
+        import mctx
+    except ImportError as error:
+        raise ConfigError("mctx is not installed: pip install mctx, or --no-mctx") from error
+    c, lanes = roots.config, roots.games * roots.config.trees
+
+    def run(minds: Mind, key: jax.Array) -> jax.Array:
+        def flat(leaf: jax.Array) -> jax.Array:
+            return leaf.reshape(roots.seats * lanes, *leaf.shape[2:])
+
+        thoughts, leaves = jax.tree.map(
+            lambda leaf: flat(jnp.repeat(leaf, c.trees, axis=1)), roots.thoughts(minds)
+        )
+
+        def by_seat(tree: Any) -> Any:
+            return jax.tree.map(
+                lambda leaf: leaf.reshape(roots.seats, lanes, *leaf.shape[1:]), tree
+            )
+
+        def recurrent(minds: Mind, key: jax.Array, action: jax.Array, node: Any) -> Any:
+            chance = jax.random.uniform(key, (roots.seats, lanes, roots.seats - 1))
+            reached = roots.expand(minds, by_seat(node), by_seat(action), chance)
+            reached = jax.tree.map(flat, reached)
+            after = mctx.RecurrentFnOutput(
+                reward=reached.reward,
+                discount=jnp.where(reached.ended, 0.0, c.discount),
+                prior_logits=reached.leaf.prior,
+                value=reached.leaf.value,
+            )
+            return after, reached.node
+
+        def select(key: jax.Array, tree: Any, node: jax.Array, depth: jax.Array) -> jax.Array:
+            action: jax.Array = mctx.muzero_action_selection(
+                key, tree, node, depth, pb_c_init=c.exploration, pb_c_base=1e9
+            )
+            return action
+
+        tree = mctx.search(
+            minds,
+            key,
+            root=mctx.RootFnOutput(
+                prior_logits=leaves.prior, value=leaves.value, embedding=thoughts
+            ),
+            recurrent_fn=recurrent,
+            root_action_selection_fn=lambda key, tree, node: select(key, tree, node, jnp.int32(0)),
+            interior_action_selection_fn=select,
+            num_simulations=c.simulations,
+            max_depth=c.depth,
+        )
+        value: jax.Array = tree.summary().value
+        return value
+
+    compiled = jax.jit(run)
+    return lambda key: compiled(roots.minds, key)
+
+
+def decision_breakdown(
+    config: TrainConfig, search: SearchConfig, games: int, seed: int
+) -> dict[str, float]:
+    """Seconds of one decision of all seats in all games, by what they are spent on."""
+    roots = Roots(config, search, games, seed)
+    keys = jax.random.split(jax.random.key(seed), (games, roots.seats))
+    planner = roots.planner
+
+    def decide(minds: Mind, keys: jax.Array) -> Any:
+        def of_game(key: jax.Array, keys: jax.Array) -> Any:
+            seen = views(planner.game, planner.game.init(key))
+            memory = planner.start()
+            over_seats = jax.vmap(planner.act, in_axes=(0, None, 0, 0))
+            return over_seats(minds, memory, seen, keys)
+
+        return jax.vmap(of_game)(roots.keys, keys)
+
+    return breakdown(decide, (roots.minds, keys), SCOPES)
+
+
+def measure_search(
+    config: TrainConfig, search: SearchConfig, games: int, seed: int, rounds: int, with_mctx: bool
+) -> SearchSpeed:
+    """Both in turn, so that a machine's moods hit them alike; medians over rounds."""
+    roots = Roots(config, search, games, seed)
+    runs = [ours(roots), mctx_search(roots)] if with_mctx else [ours(roots)]
+    key = jax.random.key(seed)
+    began = time.perf_counter()
+    values = [float(run(key).mean()) for run in runs[:1]]
+    compiled = time.perf_counter() - began
+    values += [float(run(key).mean()) for run in runs[1:]]
+    spent = np.zeros((rounds, len(runs)))
+    for number in range(rounds):
+        for which, run in enumerate(runs):
+            began = time.perf_counter()
+            jax.block_until_ready(run(jax.random.fold_in(key, number)))
+            spent[number, which] = time.perf_counter() - began
+    rates = games / np.median(spent, axis=0)
+    return SearchSpeed(
+        simulations=search.simulations,
+        ours=float(rates[0]),
+        mctx=float(rates[1]) if with_mctx else None,
+        our_value=values[0],
+        mctx_value=values[1] if with_mctx else None,
+        compile_seconds=compiled,
+    )

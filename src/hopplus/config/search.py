@@ -1,0 +1,64 @@
+"""Settings of looking ahead."""
+
+import math
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from hopplus.config.check import check, check_whole
+
+
+@dataclass(frozen=True)
+class SearchConfig:
+    """How a seat looks ahead before it acts."""
+
+    simulations: int = 0
+    """Moments each tree looks at, one after the other; 0 for no search."""
+    world: Literal["true", "learned"] = "true"
+    """The rules of the game, applied to what the seat sees, or the player's own model of them."""
+    infer_every: int = 0
+    """Steps ahead after which goals are inferred again; 0 for in the first moment only."""
+    trees: int = 3
+    """Trees of a decision, each with chances of its own; their values are averaged."""
+    depth: int = 0
+    """Steps that a tree looks ahead at most; 0 for as many as there are."""
+    discount: float = 0.95
+    """What a reward is worth a step later."""
+    exploration: float = 1.0
+    """PUCT's weight of the prior against the values found."""
+    values: Literal["scaled", "raw"] = "scaled"
+    """Compare values from 0 to 1, between the worst and the best of a moment, or as they are."""
+    outcomes: int = 1
+    """Draws of what the others do that are told apart behind each action."""
+    noise: float = 0.0
+    """Share of Dirichlet noise in the prior of the first moment."""
+    noise_alpha: float = 0.3
+    """How even that noise is."""
+    choice: Literal["values", "visits"] = "values"
+    """Act by the values of the actions or by how often they were looked at."""
+    temperature: float = 0.5
+    """Of the choice; 0 takes the best."""
+
+    def __post_init__(self) -> None:
+        check_whole(self, "search.")
+        check(0 <= self.simulations <= 2**15, "search.simulations", self.simulations, "0 to 32768")
+        check(self.world in ("true", "learned"), "search.world", self.world, "true or learned")
+        every = self.infer_every
+        check(0 <= every <= 2**10, "search.infer_every", every, "0 to 1024")
+        check(0 <= self.depth <= 2**10, "search.depth", self.depth, "0 to 1024")
+        for name in ("trees", "outcomes"):
+            given = getattr(self, name)
+            check(1 <= given <= 2**10, f"search.{name}", given, "1 to 1024")
+        for name in ("exploration", "temperature"):
+            given = getattr(self, name)
+            check(math.isfinite(given) and given >= 0, f"search.{name}", given, "0 or more")
+        for name in ("discount", "noise"):
+            given = getattr(self, name)
+            check(0 <= given <= 1, f"search.{name}", given, "from 0 to 1")
+        alpha = self.noise_alpha
+        check(math.isfinite(alpha) and alpha > 0, "search.noise_alpha", alpha, "above 0")
+        check(self.values in ("scaled", "raw"), "search.values", self.values, "scaled or raw")
+        check(self.choice in ("values", "visits"), "search.choice", self.choice, "values or visits")
+
+    def within(self, horizon: int) -> "SearchConfig":
+        """The same in a game of so many steps: trees as deep as they can get, and no deeper."""
+        return replace(self, depth=min(self.depth or horizon, horizon))

@@ -1,0 +1,40 @@
+"""What trees say of the moment they grow from, and what to do then."""
+
+import jax
+import jax.numpy as jnp
+
+from hopplus.config import SearchConfig
+from hopplus.planning.search import Found, Leaf
+
+
+def with_noise(leaf: Leaf, config: SearchConfig, key: jax.Array) -> Leaf:
+    """The prior with its share of Dirichlet noise over the legal actions."""
+    if config.noise == 0:
+        return leaf
+    legal = leaf.prior > -jnp.inf
+    drawn = jnp.where(legal, jax.random.gamma(key, config.noise_alpha, legal.shape), 0.0)
+    noise = drawn / jnp.maximum(drawn.sum(), 1e-30)
+    mixed = (1 - config.noise) * jnp.exp(leaf.prior) + config.noise * noise
+    return Leaf(jnp.where(legal, jnp.log(mixed), -jnp.inf), leaf.value)
+
+
+def averaged(found: Found) -> Found:
+    """What trees [trees, ...] say on average."""
+    return Found(
+        found.visits.mean(axis=0), found.values.mean(axis=0), found.value.mean(axis=0), found.tree
+    )
+
+
+def choice_of(found: Found, leaf: Leaf, config: SearchConfig) -> jax.Array:
+    """[A] log-probabilities of acting so, -inf where illegal; without temperature the best alone.
+
+    By values: proportional to exp(value / temperature). By visits: to visits ** (1 / temperature),
+    as in Silver et al. 2017.
+    """
+    legal = leaf.prior > -jnp.inf
+    scores = found.values if config.choice == "values" else jnp.log(found.visits)
+    scores = jnp.where(legal, scores, -jnp.inf)
+    if config.temperature == 0:
+        best = jnp.arange(len(scores)) == scores.argmax()
+        return jnp.where(best, 0.0, -jnp.inf)
+    return jax.nn.log_softmax(scores / config.temperature)

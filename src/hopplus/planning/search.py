@@ -1,0 +1,241 @@
+"""Monte-Carlo tree search for one seat (Coulom 2006; PUCT as in Silver et al. 2017).
+
+Written for one tree; `vmap` grows many side by side. A tree is a few arrays with a row for each
+node, and a simulation is a fixed handful of operations on them, without a loop:
+
+- Each node keeps the whole path that leads to it, so that nothing has to climb.
+- Each node keeps the edge at which a descent from it ends (`ahead`), so that nothing has to
+  descend. A simulation changes scores on its own path only; there the edges ahead are found anew,
+  all at once: a descent follows the path as far as the best actions do, and from where it leaves
+  the path the edge ahead is known.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from hopplus.config import SearchConfig
+
+Node = Any  # a moment as whoever searches knows it: any pytree of arrays
+
+
+class Leaf(eqx.Module):
+    """What is thought of a moment before looking further."""
+
+    prior: jax.Array  # [A] float32, log-probabilities of the actions, -inf where illegal
+    value: jax.Array  # [] float32, expected return from here
+
+
+class Reached(eqx.Module):
+    """A moment that an action led to."""
+
+    node: Node
+    leaf: Leaf
+    reward: jax.Array  # [] float32, on the way there
+    ended: jax.Array  # [] bool, there is nothing behind it
+
+
+Expand = Callable[[Node, jax.Array, Any], Reached]  # a node, an action [] int32, chance
+
+
+class Tree(eqx.Module):
+    """M nodes, the root first. An edge's number is (node * A + action) * K + outcome."""
+
+    nodes: Node  # [M, ...]
+    value: jax.Array  # [M] float32, the leaf's
+    prior: jax.Array  # [M, A] float32 probabilities, 0 where illegal
+    visits: jax.Array  # [M, A] float32
+    total: jax.Array  # [M, A] float32, of the returns found behind each action
+    child: jax.Array  # [M * A * K] int32 node behind an edge; 0 none yet, M an end
+    reward: jax.Array  # [M * A * K] float32
+    path: jax.Array  # [M, D] int32 edges from the root to the node; anything behind the last
+    depth: jax.Array  # [M] int32 edges on that path
+    ahead: jax.Array  # [M] int32 edge at which a descent from the node ends
+
+
+class Found(eqx.Module):
+    """What a search says of its root."""
+
+    visits: jax.Array  # [A] float32, how often each action was looked at
+    values: jax.Array  # [A] float32, expected return of each action; of the root where unvisited
+    value: jax.Array  # [] float32, expected return
+    tree: Tree
+
+
+def search(expand: Expand, root: Node, leaf: Leaf, chance: Any, config: SearchConfig) -> Found:
+    """Look ahead from a root, with [S, ...] chance for as many simulations.
+
+    A reward is earned on the way to a node, and values are of what comes after it. Behind each
+    action `config.outcomes` nodes are told apart and visited in turn.
+    """
+    simulations = len(jax.tree.leaves(chance)[0])
+    tree = _planted(root, leaf, simulations, config)
+
+    def simulate(tree: Tree, now: tuple[jax.Array, Any]) -> tuple[Tree, None]:
+        return _grown(expand, tree, *now, config), None
+
+    tree, _ = jax.lax.scan(simulate, tree, (jnp.arange(1, simulations + 1), chance))
+    value = _mean_value(tree.value[0], tree.visits[0], tree.total[0])
+    visits = tree.visits[0]
+    values = jnp.where(visits > 0, tree.total[0] / jnp.maximum(visits, 1), value)
+    return Found(visits, values, value, tree)
+
+
+def puct(
+    value: jax.Array, prior: jax.Array, visits: jax.Array, total: jax.Array, config: SearchConfig
+) -> jax.Array:
+    """[A] scores of a node's actions, -inf where illegal: Q(a) + c P(a) sqrt(n) / (1 + n(a)).
+
+    n counts the node's visits with the first. An action that was never taken is thought to be
+    worth what the node is or, scaled, what the worst action is.
+    """
+    mean = _mean_value(value, visits, total)
+    known = jnp.where(visits > 0, total / jnp.maximum(visits, 1), mean)
+    if config.values == "scaled":
+        least = jnp.minimum(known.min(), mean)
+        most = jnp.maximum(known.max(), mean)
+        known = jnp.where(visits > 0, (known - least) / jnp.maximum(most - least, 1e-8), 0.0)
+    wish = config.exploration * prior * jnp.sqrt(1 + visits.sum()) / (1 + visits)
+    return jnp.where(prior > 0, known + wish, -jnp.inf)
+
+
+def _mean_value(value: jax.Array, visits: jax.Array, total: jax.Array) -> jax.Array:
+    """[] mean of a node's own value and all returns found behind it."""
+    return (value + total.sum()) / (1 + visits.sum())
+
+
+def _planted(root: Node, leaf: Leaf, simulations: int, config: SearchConfig) -> Tree:
+    """A tree of a root alone."""
+    nodes, actions = simulations + 1, len(leaf.prior)
+    edges = nodes * actions * config.outcomes
+    depth = min(config.depth or simulations, simulations)
+    prior = jnp.exp(leaf.prior)
+
+    def first(leaf: jax.Array) -> jax.Array:
+        return jnp.zeros((nodes, *leaf.shape), leaf.dtype).at[0].set(leaf)
+
+    return Tree(
+        nodes=jax.tree.map(first, root),
+        value=first(leaf.value),
+        prior=first(prior),
+        visits=jnp.zeros((nodes, actions)),
+        total=jnp.zeros((nodes, actions)),
+        child=jnp.zeros(edges, jnp.int32),
+        reward=jnp.zeros(edges),
+        path=jnp.zeros((nodes, depth), jnp.int32),
+        depth=jnp.zeros(nodes, jnp.int32),
+        ahead=first(jnp.int32(prior.argmax() * config.outcomes)),
+    )
+
+
+def _grown(expand: Expand, tree: Tree, new: jax.Array, chance: Any, config: SearchConfig) -> Tree:
+    """The tree after one more simulation, whose node is to be number `new`."""
+    with jax.named_scope("select"):
+        descent = _descent(tree, config)
+    with jax.named_scope("expand"):
+        node = jax.tree.map(lambda leaf: _at(leaf, descent.parent), tree.nodes)
+        reached = expand(node, descent.edge // config.outcomes % tree.prior.shape[1], chance)
+    with jax.named_scope("backup"):
+        tree = _backed_up(tree, new, descent, reached, config)
+        return _looked_ahead(tree, descent, config)
+
+
+class Descent(NamedTuple):
+    """The way from the root to the edge that is to be looked at next."""
+
+    edge: jax.Array  # [] int32
+    parent: jax.Array  # [] int32 node that the edge leads from
+    depth: jax.Array  # [] int32 of that node
+    path: jax.Array  # [D] int32 all edges up to and with it; anything behind
+
+
+def _descent(tree: Tree, config: SearchConfig) -> Descent:
+    edge = tree.ahead[0]
+    parent = edge // (tree.prior.shape[1] * config.outcomes)
+    depth = _at(tree.depth, parent)
+    places = jnp.arange(tree.path.shape[1])
+    return Descent(edge, parent, depth, jnp.where(places == depth, edge, _at(tree.path, parent)))
+
+
+def _backed_up(
+    tree: Tree, new: jax.Array, descent: Descent, reached: Reached, config: SearchConfig
+) -> Tree:
+    """The tree with a new node, and what was found there added all along the path."""
+    nodes, actions = tree.prior.shape
+    outcomes, depths = config.outcomes, tree.path.shape[1]
+    edge, _, depth, path = descent
+    places = jnp.arange(depths)
+    on_path = places <= depth
+
+    # Ends, and nodes as deep as one may look, are met again and not looked at a second time.
+    known = _at(tree.child, edge)
+    fresh = known == 0
+    ended = jnp.where(fresh, reached.ended, known == nodes)
+    # Arrays are read only after they are written to, so that writing needs no copy.
+    rewards = tree.reward.at[edge].set(jnp.where(fresh, reached.reward, _at(tree.reward, edge)))
+    values = tree.value.at[new].set(reached.leaf.value)
+    value = _at(values, jnp.where(fresh, new, jnp.minimum(known, nodes - 1)))
+    gains = jnp.where(on_path, _at(rewards, jnp.where(on_path, path, 0)), 0.0)
+    gains += jnp.where((places == depth) & ~ended, config.discount * value, 0.0)
+    returns = jnp.asarray(_discounts(depths, config.discount)) @ gains  # [D]
+
+    prior = jnp.exp(reached.leaf.prior)
+    taken = jnp.where(on_path, path // outcomes, nodes * actions)
+    return Tree(
+        nodes=jax.tree.map(lambda old, leaf: old.at[new].set(leaf), tree.nodes, reached.node),
+        value=values,
+        prior=tree.prior.at[new].set(prior),
+        visits=_added(tree.visits, taken, jnp.ones(depths)),
+        total=_added(tree.total, taken, returns),
+        child=tree.child.at[edge].set(jnp.where(fresh, jnp.where(ended, nodes, new), known)),
+        reward=rewards,
+        path=tree.path.at[new].set(path),
+        depth=tree.depth.at[new].set(depth + 1),
+        ahead=tree.ahead.at[new].set((new * actions + prior.argmax()) * outcomes),
+    )
+
+
+def _looked_ahead(tree: Tree, descent: Descent, config: SearchConfig) -> Tree:
+    """The tree with the edges ahead of all nodes on a path found anew."""
+    nodes, actions = tree.prior.shape
+    path, depth = descent.path, descent.depth
+    places = jnp.arange(len(path))
+    on_path = places <= depth
+    stops = jnp.where(on_path, path // (actions * config.outcomes), 0)  # [D] nodes along it
+    value, prior, visits, total = (
+        _at(leaf, stops) for leaf in (tree.value, tree.prior, tree.visits, tree.total)
+    )
+    scores = jax.vmap(puct, in_axes=(0, 0, 0, 0, None))(value, prior, visits, total, config)
+    best = scores.argmax(axis=1)  # [D]
+    turn = jnp.take_along_axis(visits, best[:, None], axis=1)[:, 0].astype(jnp.int32)
+    edges = (stops * actions + best) * config.outcomes + turn % config.outcomes
+    child = _at(tree.child, edges)
+    ends = (child == 0) | (child == nodes) | (places == len(path) - 1)
+    onward = jnp.where(ends, edges, _at(tree.ahead, jnp.where(ends, 0, child)))
+    stays = ~ends & (places < depth) & (child == jnp.roll(stops, -1))
+    leaves = jax.lax.cummin(jnp.where(stays, len(path), places), reverse=True)
+    ahead = _at(onward, jnp.minimum(leaves, len(path) - 1))
+    where = jnp.where(on_path, stops, nodes)
+    # Nodes on a path differ, but those behind its end are all dropped at the same place.
+    return replace(tree, ahead=tree.ahead.at[where].set(ahead, mode="drop"))
+
+
+def _discounts(depths: int, discount: float) -> np.ndarray:
+    """[D, D] float32, what a gain at one place is worth at another before it."""
+    later = np.arange(depths) - np.arange(depths)[:, None]
+    return np.where(later >= 0, discount ** np.maximum(later, 0), 0.0).astype(np.float32)
+
+
+def _at(leaf: jax.Array, where: jax.Array) -> jax.Array:
+    """Rows of an array, all of which are there: to check costs more than to read."""
+    return leaf.at[where].get(mode="promise_in_bounds")
+
+
+def _added(counts: jax.Array, where: jax.Array, more: jax.Array) -> jax.Array:
+    """[M, A] with more [D] at places [D] in its flat order; places beyond the last are dropped."""
+    return counts.reshape(-1).at[where].add(more, mode="drop").reshape(counts.shape)

@@ -1,0 +1,140 @@
+"""A player that looks ahead before it acts."""
+
+from dataclasses import dataclass
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from hopplus.config import ConfigError, SearchConfig
+from hopplus.games.game import Game
+from hopplus.models.chance import draw, drawn_by
+from hopplus.models.opponent import others_logits, others_views
+from hopplus.planning.root import averaged, choice_of, with_noise
+from hopplus.planning.search import Expand, Found, Leaf, Reached, search
+from hopplus.planning.simulate import LearnedStage, Place, Scene, Stage, TrueStage, scene_of
+from hopplus.players.actor import Actor
+from hopplus.players.choice import act_from
+from hopplus.players.mind import Mind
+from hopplus.types import Act, Memory, View
+
+
+class Thought(eqx.Module):
+    """A moment in a planner's tree."""
+
+    place: Place
+    memory: Memory  # the seat's own, with what it has seen up to here
+    inferred: jax.Array  # [J] what the others are taken to be after
+    others: jax.Array  # [N - 1, A] probabilities of what they do next
+    depth: jax.Array  # [] int32, steps ahead
+
+
+@dataclass(frozen=True)
+class Planner:
+    """Searches with the mind of an actor: its policy is the prior, its value the leaves', and the
+    others act as its models of them say or, without any, as it would in their place."""
+
+    actor: Actor
+    game: Game
+    config: SearchConfig
+
+    @property
+    def name(self) -> str:
+        return self.actor.name
+
+    @property
+    def shares_params(self) -> bool:
+        return self.actor.shares_params
+
+    def init(self, key: jax.Array) -> Mind:
+        return self.actor.init(key)
+
+    def start(self) -> Memory:
+        return self.actor.start()
+
+    def act(self, params: Mind, memory: Memory, view: View, key: jax.Array) -> tuple[Memory, Act]:
+        key_noise, key_chance, key_act = jax.random.split(key, 3)
+        c = self.config.within(self.game.horizon)
+        with jax.named_scope("prepare"):
+            root, leaf = self.root(params, memory, view)
+            leaf = with_noise(leaf, c, key_noise)
+            shape = (c.trees, c.simulations, self.game.seats - 1)
+            chance = jax.random.uniform(key_chance, shape)
+
+        def grow(chance: jax.Array) -> Found:
+            return search(self.expand(params), root, leaf, chance, c)
+
+        found = averaged(jax.vmap(grow)(chance))
+        logits = choice_of(found, leaf, c)
+        action = jnp.argmax(logits) if self.actor.greedy else draw(key_act, jnp.exp(logits))
+        goal = jnp.zeros(self.actor.goal_size)
+        return root.memory, act_from(logits, action, found.value, goal, root.inferred)
+
+    def root(self, params: Mind, memory: Memory, view: View) -> tuple[Thought, Leaf]:
+        """Where trees begin: the moment that the seat sees, with its memory after that."""
+        memory, inferred = self.actor.infer(params, memory, view)
+        scene = scene_of(self.game, view)
+        place = self.stage(params).enter(scene)
+        return self._thought(params, place, scene, memory, inferred, jnp.int32(0))
+
+    def stage(self, mind: Mind) -> Stage:
+        """Where it imagines."""
+        if self.config.world == "true":
+            return TrueStage(self.game)
+        assert mind.world is not None
+        return LearnedStage(mind.world, self.game.horizon)
+
+    def expand(self, mind: Mind) -> Expand:
+        """How a thought leads to another: [N - 1] uniform numbers are its chance."""
+        stage, every = self.stage(mind), self.config.infer_every
+
+        def expand(thought: Thought, action: jax.Array, chance: jax.Array) -> Reached:
+            joint = jnp.append(action, drawn_by(chance, thought.others))
+            place, turn = stage.simulate(thought.place, joint)
+            scene, depth = stage.scene(place), thought.depth + 1
+            memory, inferred = thought.memory, thought.inferred
+            if every:
+                memory, fresh = self.actor.infer(mind, memory, scene.view)
+                inferred = jnp.where(depth % every == 0, fresh, inferred)
+            after, leaf = self._thought(mind, place, scene, memory, inferred, depth)
+            return Reached(after, leaf, turn.reward[0], turn.ended)
+
+        return expand
+
+    def _thought(
+        self,
+        mind: Mind,
+        place: Place,
+        scene: Scene,
+        memory: Memory,
+        inferred: jax.Array,
+        depth: jax.Array,
+    ) -> tuple[Thought, Leaf]:
+        logits, value = self.actor.judge(mind.policy, scene.view, inferred)
+        others = jnp.exp(self._others(mind, scene, inferred))
+        return Thought(place, memory, inferred, others, depth), Leaf(logits, value)
+
+    def _others(self, mind: Mind, scene: Scene, inferred: jax.Array) -> jax.Array:
+        """[N - 1, A] log-probabilities of what the others do."""
+        if mind.opponents is not None:
+            goals = self.actor.parts.goals_about(inferred)
+            return others_logits(mind.opponents, scene.view, scene.legal, goals)
+
+        def as_oneself(view: View) -> jax.Array:
+            return self.actor.judge(mind.policy, view, inferred)[0]
+
+        return jax.vmap(as_oneself)(others_views(scene.view, scene.legal))
+
+
+def with_search(actor: Actor, game: Game, config: SearchConfig) -> Actor | Planner:
+    """The player with that search before each of its acts, or as it is where there is none."""
+    if not config.simulations:
+        return actor
+    if config.world == "learned" and not actor.parts.world:
+        raise ConfigError(
+            f"search.world is 'learned' but {actor.name} has learned no world: use --search.world"
+            " true, or a player trained with --parts opponent world"
+        )
+    if game.hidden:
+        raise ConfigError(f"a search needs to see the whole game, but nobody sees {game.hidden}")
+    return Planner(actor, game, config)
