@@ -81,7 +81,7 @@ def ours(roots: Roots) -> Searching:
 
     def run(minds: Mind, key: jax.Array) -> jax.Array:
         thoughts, leaves = roots.thoughts(minds)
-        shape = (roots.seats, roots.games, c.trees, c.simulations, roots.seats - 1)
+        shape = (roots.seats, roots.games, c.trees, c.simulations or 0, roots.seats - 1)
         chances = jax.random.uniform(key, shape)
 
         def of_seat(mind: Mind, thoughts: Thought, leaves: Leaf, chances: jax.Array) -> Found:
@@ -194,7 +194,7 @@ def measure_search(
             spent[number, which] = time.perf_counter() - began
     rates = games / np.median(spent, axis=0)
     return SearchSpeed(
-        simulations=search.simulations,
+        simulations=search.simulations or 0,
         ours=float(rates[0]),
         mctx=float(rates[1]) if with_mctx else None,
         our_value=values[0],

@@ -11,8 +11,9 @@ from hopplus.config.check import check, check_whole
 class SearchConfig:
     """How a seat looks ahead before it acts."""
 
-    simulations: int = 0
-    """Moments each tree looks at, one after the other; 0 for no search."""
+    simulations: int | None = None
+    """Moments each tree looks at, one after the other; 0 for no search; when not given, as many as
+    the player has learned with."""
     world: Literal["true", "learned"] = "true"
     """The rules of the game, applied to what the seat sees, or the player's own model of them."""
     infer_every: int = 0
@@ -40,7 +41,8 @@ class SearchConfig:
 
     def __post_init__(self) -> None:
         check_whole(self, "search.")
-        check(0 <= self.simulations <= 2**15, "search.simulations", self.simulations, "0 to 32768")
+        count = self.simulations
+        check(count is None or 0 <= count <= 2**15, "search.simulations", count, "0 to 32768")
         check(self.world in ("true", "learned"), "search.world", self.world, "true or learned")
         every = self.infer_every
         check(0 <= every <= 2**10, "search.infer_every", every, "0 to 1024")

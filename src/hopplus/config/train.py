@@ -15,6 +15,7 @@ from hopplus.config.online import (
     WorldOnline,
     check_parts,
 )
+from hopplus.config.search import SearchConfig
 
 
 @dataclass(frozen=True)
@@ -99,6 +100,7 @@ class TrainConfig:
     opponent: OpponentOnline = field(default_factory=OpponentOnline)
     world: WorldOnline = field(default_factory=WorldOnline)
     imagine: ImagineConfig = field(default_factory=ImagineConfig)
+    search: SearchConfig = field(default_factory=SearchConfig)
     seats: str | None = None
     """Who sits where: learn, a scripted player, a run (runs/a, runs/a@2) or an exported player; all
     learn when not given."""
@@ -122,6 +124,8 @@ class TrainConfig:
             check(given >= 1, f"--{name}".replace("_", "-"), given, "1 or more")
         check(0 <= self.seed < 2**31, "--seed", self.seed, "from 0 to 2147483647")
         check_parts(self.parts)
+        if self.search.simulations:
+            self._check_search()
         if "goal" in self.parts:
             check(
                 self.ppo.unroll >= 2, "ppo.unroll", self.ppo.unroll, "2 or more with the goal part"
@@ -139,6 +143,13 @@ class TrainConfig:
                 self.game.sight,
                 "not given with imagination, which needs to see the whole board",
             )
+
+    def _check_search(self) -> None:
+        """What learning from a search goes together with."""
+        given = self.ppo.prosociality
+        check(given == 0, "ppo.prosociality", given, "0 with a search, which looks for own rewards")
+        held = "imagination" not in self.parts
+        check(held, "--parts", self.parts, "without imagination where a search is learned from")
 
     @property
     def updates(self) -> int:

@@ -8,7 +8,6 @@ import jax.numpy as jnp
 from hopplus.config import ConfigError, SearchConfig
 from hopplus.games.game import Game
 from hopplus.learning.trained import Trained, named
-from hopplus.players.actor import Actor
 from hopplus.players.mixture import Mixture
 from hopplus.players.planner import with_search
 from hopplus.players.player import Player
@@ -45,12 +44,12 @@ def make_company(
     names: list[str],
     game: Game,
     known: dict[str, Trained] | None = None,
-    learner: Actor | None = None,
+    learner: Player | None = None,
     search: SearchConfig | None = None,
 ) -> Company:
     """Seat players by name: `learn`, one of the `known`, a scripted one, or `stag|hare`.
 
-    The known ones look ahead before they act if a search is given.
+    The known ones look ahead before they act as they have learned to, or as `search` says.
     """
     known, search = known or {}, search or SearchConfig()
 
@@ -58,7 +57,9 @@ def make_company(
         if name == "learn" and learner:
             return learner
         if name in known:
-            return with_search(fitting(known[name], name, game).actor, game, search)
+            found = fitting(known[name], name, game)
+            own = found.search if search.simulations is None else search
+            return with_search(found.actor, game, own)
         if MIXED in name:
             return Mixture(tuple(player(one) for one in options(name)))
         return scripted(name, game)

@@ -9,10 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from hopplus.config import PPOConfig
+from hopplus.config import PPOConfig, SearchConfig
 from hopplus.games.game import Game, views
 from hopplus.learning.beside import BesidePolicy, Kept
 from hopplus.learning.company import Company
+from hopplus.learning.imitation import imitation_loss
 from hopplus.learning.moments import Moments, moments_of
 from hopplus.learning.online import by_set
 from hopplus.learning.ppo import Batch, explained, ppo_loss
@@ -20,6 +21,7 @@ from hopplus.learning.returns import lambda_returns, shared_reward
 from hopplus.learning.rollout import Play, rollout, start
 from hopplus.players.actor import Actor
 from hopplus.players.mind import Mind
+from hopplus.players.planner import Planner
 from hopplus.players.seating import Seating
 from hopplus.types import Memory, Params, Trajectory, View
 
@@ -54,8 +56,16 @@ class Learner:
         return self.company.seating
 
     @property
+    def search(self) -> SearchConfig | None:
+        """The search that the policy learns from; None for PPO."""
+        player = self.seating.groups[self.learning][0]
+        return player.config if isinstance(player, Planner) else None
+
+    @property
     def actor(self) -> Actor:
         player = self.seating.groups[self.learning][0]
+        if isinstance(player, Planner):
+            return player.actor
         assert isinstance(player, Actor)
         return player
 
@@ -160,7 +170,8 @@ class Learner:
         over_games = jax.vmap(over_seats, in_axes=(1, 1, 1, 1, None, None), out_axes=1)
         # A prosocial seat goes on gaining after it has left, so its value goes on too.
         valued = jnp.ones_like(present) if c.prosociality > 0 else present
-        returns = over_games(reward, value, valued, trajectory.outcome.done, c.discount, c.mix)
+        discount = self.search.discount if self.search else c.discount
+        returns = over_games(reward, value, valued, trajectory.outcome.done, discount, c.mix)
         steps = Batch(
             view=jax.tree.map(lambda leaf: leaf[:, :, seats], seen),
             inferred=trajectory.act.inferred[:, :, seats, : self.actor.parts.goal_size],
@@ -171,6 +182,7 @@ class Learner:
             returns=returns,
             present=present[:-1],
             valued=valued[:-1],
+            aim=trajectory.act.logits[:, :, seats] if self.search else None,
         )
         count = 1 if self.actor.shares_params else len(seats)
         return by_set(steps, count)
@@ -200,6 +212,8 @@ class Learner:
         entropy_weight = self.entropy_weight(updates)
 
         def loss(params: Params, part: Batch) -> tuple[jax.Array, Metrics]:
+            if self.search:
+                return imitation_loss(params, part, self.actor.judge, c.value_weight)
             return ppo_loss(params, part, self.actor.judge, c, entropy_weight)
 
         def step(

@@ -22,6 +22,7 @@ class Batch(eqx.Module):
     returns: jax.Array  # [M] float32
     present: jax.Array  # [M] bool; only these count for the policy
     valued: jax.Array  # [M] bool; only these count for the value
+    aim: jax.Array | None = None  # [M, A] log-probabilities after a search; None without any
     imagined: jax.Array | None = None  # [M] bool, was only imagined; None where nothing was
 
 

@@ -16,6 +16,7 @@ from hopplus.learning.parts import check_world
 from hopplus.learning.seeds import seed_keys
 from hopplus.learning.trained import Trained, named, read_player, write_player
 from hopplus.players.actor import make_actor
+from hopplus.players.planner import with_search
 from hopplus.players.seating import MIXED, options, split_names
 from hopplus.runs.folder import RunFolder, make_run, open_run
 
@@ -102,6 +103,7 @@ def run_players(run: RunFolder, seed: int = 0) -> dict[int, Trained]:
                     lambda leaf: leaf[0 if learner.actor.shares_params else place],  # noqa: B023
                     sets,
                 ),
+                config.search,
             ),
             f"seat {seat}",
         )
@@ -139,7 +141,7 @@ def make_learner(
     if "world" in config.parts:
         check_world(config.world.model, config.game, game)
     actor = make_actor("learn", game, config)
-    company = make_company(names, game, guests, actor)
+    company = make_company(names, game, guests, with_search(actor, game, config.search))
     group = [player.name for player, _ in company.seating.groups].index("learn")
     seats = company.seating.groups[group][1]
     beside = make_beside(config, game, actor, seats, initial.fields if initial else {})

@@ -105,7 +105,7 @@ def summary(run: RunFolder, config: TrainConfig) -> dict[str, Any]:
         "returns": returns.tolist(),  # [S, N]
         "mean_return": float(returns.mean()),
         "mean_return_by_seed": returns.mean(axis=1).tolist(),
-        **{name: float(np.mean([r[name] for r in late])) for name in LOSSES},
+        **{name: float(np.mean([r[name] for r in late])) for name in LOSSES if name in late[0]},
         "parts": {
             name: float(np.mean([r[name] for r in late if name in r]))
             for name in dict.fromkeys(name for r in late for name in r)
@@ -153,7 +153,9 @@ def _moment(record: dict[str, Any]) -> Moment:
 
 def _curves(record: dict[str, Any]) -> dict[str, float]:
     """For TensorBoard: every metric's mean, the returns by seat, recall by action."""
-    shown = LOSSES + tuple(name for name in record if "/" in name and np.ndim(record[name]) == 2)
+    shown = tuple(name for name in LOSSES if name in record) + tuple(
+        name for name in record if "/" in name and np.ndim(record[name]) == 2
+    )
     curves = {name: float(np.mean(record[name])) for name in shown}
     if "opponent/count" in record:
         count, hit = (np.sum(record[f"opponent/{name}"], axis=(0, 1)) for name in ("count", "hit"))

@@ -1,7 +1,7 @@
 """Players of finished runs, and players in files of their own."""
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +9,7 @@ import jax
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as save_tensors
 
-from hopplus.config import ConfigError, NetConfig, from_json, to_json
+from hopplus.config import ConfigError, NetConfig, SearchConfig, from_json, to_json
 from hopplus.players.actor import Actor
 from hopplus.players.mind import Mind, Parts
 from hopplus.runs.checkpoint import filled, named_arrays, write_durably
@@ -24,6 +24,7 @@ class Trained:
 
     actor: Actor
     params: Mind  # one set
+    search: SearchConfig = field(default_factory=SearchConfig)  # how it has learned to look ahead
 
 
 def write_player(path: Path, trained: Trained) -> None:
@@ -37,6 +38,7 @@ def write_player(path: Path, trained: Trained) -> None:
         "goal_size": json.dumps(actor.goal_size),
         "net": json.dumps(to_json(actor.net)),
         "parts": json.dumps(to_json(actor.parts)),
+        "search": json.dumps(to_json(trained.search)),
     }
     with clear_errors(f"write {path}"):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -63,13 +65,14 @@ def read_player(path: Path) -> Trained:
             from_json(NetConfig, json.loads(about["net"])),
             from_json(Parts, json.loads(about["parts"])),
         )
+        search = from_json(SearchConfig, json.loads(about.get("search", "{}")))
     except (KeyError, TypeError, ValueError) as error:
         raise ConfigError(f"the player {path} does not say what it is: {error}") from error
     like = jax.eval_shape(actor.init, jax.random.key(0))
-    return Trained(actor, filled(like, arrays, str(path)))
+    return Trained(actor, filled(like, arrays, str(path)), search)
 
 
 def named(trained: Trained, name: str, *, greedy: bool = False) -> Trained:
     """The same player under another name, drawing from its policy or taking its best action."""
     actor = replace(trained.actor, name=name, greedy=greedy, shares_params=False)
-    return Trained(actor, trained.params)
+    return replace(trained, actor=actor)

@@ -58,7 +58,7 @@ class Planner:
         with jax.named_scope("prepare"):
             root, leaf = self.root(params, memory, view)
             leaf = with_noise(leaf, c, key_noise)
-            shape = (c.trees, c.simulations, self.game.seats - 1)
+            shape = (c.trees, c.simulations or 0, self.game.seats - 1)
             chance = jax.random.uniform(key_chance, shape)
 
         def grow(chance: jax.Array) -> Found:
