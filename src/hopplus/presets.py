@@ -5,8 +5,9 @@ from types import MappingProxyType
 
 from hopplus.config import PPOConfig, SearchConfig, TrainConfig
 
-SEARCH = SearchConfig(simulations=50, noise=0.25)
-FROM_SEARCH = PPOConfig(games=64, mix=1.0)
+SEARCH = SearchConfig(simulations=50, noise=0.25, choice="visits", temperature=1.0)
+ONE_STEP = SearchConfig(kind="one-step", world="learned", simulations=16, temperature=0.1)
+FROM_SEARCH = PPOConfig(minibatches=16)
 PRESETS: Mapping[str, TrainConfig] = MappingProxyType(
     {
         "ppo": TrainConfig(),
@@ -20,10 +21,16 @@ PRESETS: Mapping[str, TrainConfig] = MappingProxyType(
             steps=500_000,
         ),
         "direct-om": TrainConfig(
-            parts=("opponent",), ppo=FROM_SEARCH, search=SEARCH, steps=200_000
+            parts=("opponent",), ppo=FROM_SEARCH, search=SEARCH, steps=500_000
+        ),
+        "hop": TrainConfig(
+            parts=("opponent", "belief"), ppo=FROM_SEARCH, search=SEARCH, steps=500_000
         ),
         "hop-plus-mcts": TrainConfig(
-            parts=("opponent", "goal"), ppo=FROM_SEARCH, search=SEARCH, steps=200_000
+            parts=("opponent", "goal"), ppo=FROM_SEARCH, search=SEARCH, steps=500_000
+        ),
+        "one-step": TrainConfig(
+            parts=("opponent", "world"), ppo=FROM_SEARCH, search=ONE_STEP, steps=500_000
         ),
     }
 )
@@ -34,7 +41,9 @@ ABOUT: Mapping[str, str] = MappingProxyType(
         "ppo-prosocial": "PPO self-play, every seat is rewarded with everyone's mean",
         "goal": "PPO with goals inferred and opponents modelled, without a world model",
         "hop-plus": "HOP+: goals, opponents, a world model and imagination beside PPO",
-        "direct-om": "search with models of the others that know no goals, learned from",
-        "hop-plus-mcts": "search with models of the others that are told inferred goals, learned from",
+        "direct-om": "learns from a search in which models of the others know no goals",
+        "hop": "HOP: learns from a search in which the others have goals drawn from a belief",
+        "hop-plus-mcts": "learns from a search in which the others have the goals it infers",
+        "one-step": "learns from one step of a learned world, with models of the others",
     }
 )

@@ -2,6 +2,7 @@
 
 from typing import TypeAlias
 
+from hopplus.config.belief import BeliefConfig
 from hopplus.config.check import ConfigError, check, check_whole
 from hopplus.config.game import GameConfig, StagHuntConfig
 from hopplus.config.models import (
@@ -30,6 +31,7 @@ from hopplus.config.train import PPOConfig, TrainConfig
 RunConfig: TypeAlias = TrainConfig | PretrainConfig  # what a run folder may be of
 
 __all__ = [
+    "BeliefConfig",
     "ConfigError",
     "FitConfig",
     "GameConfig",

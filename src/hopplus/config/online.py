@@ -10,8 +10,8 @@ from hopplus.config.check import ConfigError, check, check_whole
 from hopplus.config.models import GoalConfig, WorldConfig
 from hopplus.config.net import NetConfig
 
-PartName: TypeAlias = Literal["opponent", "goal", "world", "imagination"]
-PARTS: tuple[PartName, ...] = ("opponent", "goal", "world", "imagination")
+PartName: TypeAlias = Literal["opponent", "goal", "belief", "world", "imagination"]
+PARTS: tuple[PartName, ...] = ("opponent", "goal", "belief", "world", "imagination")
 
 
 @dataclass(frozen=True)
@@ -160,6 +160,10 @@ def check_parts(parts: tuple[PartName, ...]) -> None:
     """Raise `ConfigError` for parts that do not exist or lack what they stand on."""
     for name in parts:
         check(name in PARTS, "--parts", name, ", ".join(PARTS))
+    if "belief" in parts and "opponent" not in parts:
+        raise ConfigError("--parts has belief, which needs opponent")
+    if "belief" in parts and "goal" in parts:
+        raise ConfigError("--parts has goal and belief, of which opponent models are told only one")
     lacking = {"opponent", "world"} - set(parts)
     if "imagination" in parts and lacking:
         raise ConfigError(f"--parts has imagination, which needs {' and '.join(sorted(lacking))}")

@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
+from hopplus.config.belief import BeliefConfig
 from hopplus.config.check import check, check_whole
 from hopplus.config.game import GameConfig
 from hopplus.config.net import NetConfig
@@ -94,9 +95,10 @@ class TrainConfig:
     net: NetConfig = field(default_factory=NetConfig)
     ppo: PPOConfig = field(default_factory=PPOConfig)
     parts: tuple[PartName, ...] = ()
-    """What learns beside the policy: opponent, goal, world, imagination (which needs opponent and
-    world). Without any it is plain PPO."""
+    """What learns beside the policy: opponent, goal or belief (which needs opponent), world,
+    imagination (which needs opponent and world). Without any it is plain PPO."""
     goal: GoalOnline = field(default_factory=GoalOnline)
+    belief: BeliefConfig = field(default_factory=BeliefConfig)
     opponent: OpponentOnline = field(default_factory=OpponentOnline)
     world: WorldOnline = field(default_factory=WorldOnline)
     imagine: ImagineConfig = field(default_factory=ImagineConfig)
@@ -150,6 +152,9 @@ class TrainConfig:
         check(given == 0, "ppo.prosociality", given, "0 with a search, which looks for own rewards")
         held = "imagination" not in self.parts
         check(held, "--parts", self.parts, "without imagination where a search is learned from")
+        every = self.search.infer_every
+        held = not (every and "belief" in self.parts)
+        check(held, "search.infer_every", every, "0 with a belief, which is about real acts only")
 
     @property
     def updates(self) -> int:

@@ -14,7 +14,7 @@ from hopplus.games.game import Game, views
 from hopplus.learning.beside import BesidePolicy, Kept
 from hopplus.learning.company import Company
 from hopplus.learning.imitation import imitation_loss
-from hopplus.learning.moments import Moments, moments_of
+from hopplus.learning.moments import Moments, goals_taken, moments_of
 from hopplus.learning.online import by_set
 from hopplus.learning.ppo import Batch, explained, ppo_loss
 from hopplus.learning.returns import lambda_returns, shared_reward
@@ -135,7 +135,10 @@ class Learner:
     def _play(self, params: tuple[Params, ...], plays: Play) -> tuple[Play, Trajectory, Moments]:
         plays, trajectory = rollout(self.game, self.seating, params, plays, self.config.unroll)
         size = self.actor.parts.goal_size
-        return plays, trajectory, moments_of(trajectory, self.learning, self.seats, size)
+        played = moments_of(trajectory, self.learning, self.seats, size)
+        if self.actor.parts.belief:
+            played = replace(played, inferred=goals_taken(trajectory.outcome, self.seats))
+        return plays, trajectory, played
 
     def update(self, now: Learning) -> tuple[Learning, Metrics]:
         """Play `unroll` steps of every game and improve on them."""

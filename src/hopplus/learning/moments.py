@@ -10,7 +10,7 @@ import numpy as np
 from hopplus.games.game import Game, views
 from hopplus.learning.ring import capacity, empty_ring
 from hopplus.models.opponent import others_views
-from hopplus.types import Memory, Sample, State, Trajectory, View
+from hopplus.types import Memory, Outcome, Sample, State, Trajectory, View
 
 
 class Moments(eqx.Module):
@@ -23,7 +23,8 @@ class Moments(eqx.Module):
     joint: jax.Array  # [N] int32; anything for a seat that is not present
     reward: jax.Array | None = None  # [N] float32
     done: jax.Array | None = None  # [] bool, the episode ended with the step
-    inferred: jax.Array | None = None  # [n, J] float32, what each took the others to be after
+    inferred: jax.Array | None = None  # [n, J] float32, what each took the others to be after or,
+    # where goals are what can be taken, what they turned out to be after
     memory: Memory = None  # [n, ...] of each before the step
 
 
@@ -38,6 +39,23 @@ def moments_of(trajectory: Trajectory, group: int, seats: np.ndarray, size: int)
         inferred=trajectory.act.inferred[:, :, seats, :size],
         memory=trajectory.memory[group],
     )
+
+
+def goals_taken(outcome: Outcome, seats: np.ndarray) -> jax.Array:
+    """[T, B, n, (N - 1) * K] what each other of the seats is after, as it turned out: one-hot the
+    kind that it takes next in the episode, own first; zeros if that was not to be seen."""
+
+    def step(later: jax.Array, now: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        took, done = now
+        later = jnp.where(done[:, None, None], 0.0, later)
+        after = jnp.where(took.any(axis=-1, keepdims=True), took, later)
+        return after, after
+
+    took = (outcome.took > 0).astype(jnp.float32)  # [T, B, N, K]
+    found = jax.lax.scan(step, jnp.zeros_like(took[0]), (took, outcome.done), reverse=True)[1]
+    count = found.shape[2]
+    others = (seats[:, None] + np.arange(1, count)) % count  # [n, N - 1]
+    return found[:, :, others].reshape(*found.shape[:2], len(seats), -1)
 
 
 def empty_steps(rows: Moments, buffer: int) -> Moments:

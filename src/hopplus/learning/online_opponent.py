@@ -98,7 +98,12 @@ class OnlineOpponent:
     def _samples(self, moment: Moments, seat: jax.Array, own: jax.Array) -> Sample:
         assert moment.inferred is not None
         goals = self.parts.goals_about(moment.inferred[own])
-        return other_samples(self.game, moment, seat, goals)
+        samples = other_samples(self.game, moment, seat, goals)
+        if not self.parts.belief:
+            return samples
+        # Nothing is learned of someone who was not seen to take anything.
+        known = goals.any(axis=1, keepdims=True)
+        return replace(samples, present=samples.present & known)
 
 
 def _kept(played: Moments) -> Moments:

@@ -41,7 +41,7 @@ def advance(
     before = play.memory
     memory, act = seating.act(params, before, play.view, jnp.stack(keys_act))
     after, outcome = game.step(play.state, act.action)
-    fresh = (game.init(key_game), seating.start())
+    fresh = (game.init(key_game), seating.again(memory, lambda: views(game, after)))
     state, memory = _where(outcome.done, fresh, (after, memory))
     step = Trajectory(play.state, game.present(play.state), before, act, outcome)
     return Play(state=state, view=views(game, state), memory=memory, key=key), step

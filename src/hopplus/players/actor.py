@@ -18,7 +18,7 @@ from hopplus.types import Act, Memory, View
 class Actor:
     """Draws from its policy, or with `greedy` takes what it finds best.
 
-    With the goal part it infers what the others are after and its policy is told.
+    With the goal or the belief part it infers what the others are after and its policy is told.
     """
 
     name: str
@@ -36,7 +36,18 @@ class Actor:
         return self.parts.init(policy, key)
 
     def start(self) -> Memory:
+        if self.parts.belief:
+            return self.parts.belief.start()
         return self.parts.inference.start() if self.parts.inference else ()
+
+    @property
+    def keeps(self) -> bool:
+        """Whether it remembers anything from one episode to the next."""
+        return self.parts.belief is not None and self.parts.belief.config.across
+
+    def again(self, memory: Memory, view: View) -> Memory:
+        """The memory before the next episode, from the last one's and what was seen at its end."""
+        return self.parts.belief.again(memory, view) if self.parts.belief else self.start()
 
     def judge(
         self, policy: ActorCritic, view: View, inferred: jax.Array
@@ -46,6 +57,10 @@ class Actor:
 
     def infer(self, params: Mind, memory: Memory, view: View) -> tuple[Memory, jax.Array]:
         """The memory after a view, and [J] what the others are taken to be after."""
+        if self.parts.belief and params.opponents is not None:
+            with jax.named_scope("infer"):
+                memory, belief = self.parts.belief.infer(params.opponents, memory, view)
+                return memory, belief.reshape(-1)
         if self.parts.inference is None or params.inference is None:
             return memory, jnp.zeros(0)
         with jax.named_scope("infer"):

@@ -6,8 +6,9 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from hopplus.config import TrainConfig
+from hopplus.config import ConfigError, TrainConfig
 from hopplus.games.game import Game
+from hopplus.models.belief import BeliefPart
 from hopplus.models.goal import GoalPart, GoalPrior
 from hopplus.models.inference import GoalInference, InferencePart
 from hopplus.models.nets import ActorCritic
@@ -31,6 +32,7 @@ class Parts:
     """The models of a mind beside its policy; None for those it does without."""
 
     inference: InferencePart | None = None
+    belief: BeliefPart | None = None
     opponent: OpponentPart | None = None
     world: WorldPart | None = None
     others: int = 0
@@ -42,10 +44,14 @@ class Parts:
     @property
     def goal_size(self) -> int:
         """Numbers of all goals that are inferred."""
+        if self.belief:
+            return self.belief.others * self.belief.kinds
         return self.inference.size if self.inference else 0
 
     def goals_about(self, inferred: jax.Array) -> jax.Array:
         """[N - 1, G] what [J * G] inferred goals tell of each other; of size 0 for nothing."""
+        if self.belief:
+            return inferred.reshape(self.others, -1)
         if not self.inference:
             return jnp.zeros((self.others, 0))
         goals = inferred.reshape(self.inference.goals, -1)
@@ -70,17 +76,25 @@ class Parts:
 def make_parts(game: Game, config: TrainConfig) -> Parts:
     """The models that a configuration asks for."""
     actions, others = len(game.action_names), game.seats - 1
-    inference = opponent = world = None
+    inference = belief = opponent = world = None
+    told = 0
     if "goal" in config.parts:
         c = config.goal
         prior = GoalPart(game.shape, actions, c.prior)
         goals = others if c.about == "each" else 1
         inference = InferencePart(prior, game.seats, goals, c.hidden)
+        told = c.prior.size
+    if "belief" in config.parts:
+        if game.hidden:
+            raise ConfigError(
+                f"a belief needs to see the whole game, but nobody sees {game.hidden}"
+            )
+        belief = BeliefPart(config.game, config.belief)
+        told = belief.kinds
     if "opponent" in config.parts:
-        told = config.goal.prior.size if inference else 0
         weights = (1.0,) * actions
         net = config.opponent.net
         opponent = OpponentPart(game.shape, game.seats, actions, told, net, weights)
     if "world" in config.parts:
         world = WorldPart(board_of(game), config.world.model)
-    return Parts(inference, opponent, world, others)
+    return Parts(inference, belief, opponent, world, others)

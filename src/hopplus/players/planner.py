@@ -1,6 +1,6 @@
 """A player that looks ahead before it acts."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import equinox as eqx
 import jax
@@ -25,6 +25,7 @@ class Thought(eqx.Module):
     place: Place
     memory: Memory  # the seat's own, with what it has seen up to here
     inferred: jax.Array  # [J] what the others are taken to be after
+    goals: jax.Array  # [N - 1, G] what models of them are told about that
     others: jax.Array  # [N - 1, A] probabilities of what they do next
     depth: jax.Array  # [] int32, steps ahead
 
@@ -52,8 +53,15 @@ class Planner:
     def start(self) -> Memory:
         return self.actor.start()
 
+    @property
+    def keeps(self) -> bool:
+        return self.actor.keeps
+
+    def again(self, memory: Memory, view: View) -> Memory:
+        return self.actor.again(memory, view)
+
     def act(self, params: Mind, memory: Memory, view: View, key: jax.Array) -> tuple[Memory, Act]:
-        key_noise, key_chance, key_act = jax.random.split(key, 3)
+        key_noise, key_goals, key_chance, key_act = jax.random.split(key, 4)
         c = self.config.within(self.game.horizon)
         with jax.named_scope("prepare"):
             root, leaf = self.root(params, memory, view)
@@ -61,10 +69,10 @@ class Planner:
             shape = (c.trees, c.simulations or 0, self.game.seats - 1)
             chance = jax.random.uniform(key_chance, shape)
 
-        def grow(chance: jax.Array) -> Found:
-            return search(self.expand(params), root, leaf, chance, c)
+        def grow(chance: jax.Array, key: jax.Array) -> Found:
+            return search(self.expand(params), self.supposing(params, root, key), leaf, chance, c)
 
-        found = averaged(jax.vmap(grow)(chance))
+        found = averaged(jax.vmap(grow)(chance, jax.random.split(key_goals, c.trees)))
         logits = choice_of(found, leaf, c)
         action = jnp.argmax(logits) if self.actor.greedy else draw(key_act, jnp.exp(logits))
         goal = jnp.zeros(self.actor.goal_size)
@@ -75,7 +83,18 @@ class Planner:
         memory, inferred = self.actor.infer(params, memory, view)
         scene = scene_of(self.game, view)
         place = self.stage(params).enter(scene)
-        return self._thought(params, place, scene, memory, inferred, jnp.int32(0))
+        goals = self.actor.parts.goals_about(inferred)
+        return self._thought(params, place, scene, memory, inferred, goals, jnp.int32(0))
+
+    def supposing(self, mind: Mind, root: Thought, key: jax.Array) -> Thought:
+        """The root of one tree: with the goals that are drawn for it from a belief, if there is
+        one."""
+        if not self.actor.parts.belief:
+            return root
+        goals = jax.nn.one_hot(draw(key, root.goals), root.goals.shape[1])
+        scene = self.stage(mind).scene(root.place)
+        others = jnp.exp(self._others(mind, scene, root.inferred, goals))
+        return replace(root, goals=goals, others=others)
 
     def stage(self, mind: Mind) -> Stage:
         """Where it imagines."""
@@ -92,11 +111,12 @@ class Planner:
             joint = jnp.append(action, drawn_by(chance, thought.others))
             place, turn = stage.simulate(thought.place, joint)
             scene, depth = stage.scene(place), thought.depth + 1
-            memory, inferred = thought.memory, thought.inferred
+            memory, inferred, goals = thought.memory, thought.inferred, thought.goals
             if every:
                 memory, fresh = self.actor.infer(mind, memory, scene.view)
                 inferred = jnp.where(depth % every == 0, fresh, inferred)
-            after, leaf = self._thought(mind, place, scene, memory, inferred, depth)
+                goals = self.actor.parts.goals_about(inferred)
+            after, leaf = self._thought(mind, place, scene, memory, inferred, goals, depth)
             return Reached(after, leaf, turn.reward[0], turn.ended)
 
         return expand
@@ -108,16 +128,16 @@ class Planner:
         scene: Scene,
         memory: Memory,
         inferred: jax.Array,
+        goals: jax.Array,
         depth: jax.Array,
     ) -> tuple[Thought, Leaf]:
         logits, value = self.actor.judge(mind.policy, scene.view, inferred)
-        others = jnp.exp(self._others(mind, scene, inferred))
-        return Thought(place, memory, inferred, others, depth), Leaf(logits, value)
+        others = jnp.exp(self._others(mind, scene, inferred, goals))
+        return Thought(place, memory, inferred, goals, others, depth), Leaf(logits, value)
 
-    def _others(self, mind: Mind, scene: Scene, inferred: jax.Array) -> jax.Array:
+    def _others(self, mind: Mind, scene: Scene, inferred: jax.Array, goals: jax.Array) -> jax.Array:
         """[N - 1, A] log-probabilities of what the others do."""
         if mind.opponents is not None:
-            goals = self.actor.parts.goals_about(inferred)
             return others_logits(mind.opponents, scene.view, scene.legal, goals)
 
         def as_oneself(view: View) -> jax.Array:

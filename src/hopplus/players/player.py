@@ -1,6 +1,6 @@
 """The seam between a seat and whoever sits there."""
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import jax
 
@@ -34,4 +34,16 @@ class Player(Protocol):
 
     def act(self, params: Params, memory: Memory, view: View, key: jax.Array) -> tuple[Memory, Act]:
         """Choose an action."""
+        ...
+
+
+@runtime_checkable
+class Keeping(Protocol):
+    """A player that may remember something from one episode to the next."""
+
+    @property
+    def keeps(self) -> bool: ...
+
+    def again(self, memory: Memory, view: View) -> Memory:
+        """The memory before the next episode, from the last one's and what was seen at its end."""
         ...

@@ -4,6 +4,7 @@ Seating is static: distinct players are looped over in Python and the seats of o
 vmapped, so a seat with a cheap player never pays for another's thinking.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -15,7 +16,7 @@ from hopplus.config import ConfigError
 from hopplus.games.game import Game
 from hopplus.players.choice import alike
 from hopplus.players.mixture import Mixture
-from hopplus.players.player import Player
+from hopplus.players.player import Keeping, Player
 from hopplus.players.scripted import scripted
 from hopplus.types import Act, Memory, Params, View
 
@@ -56,6 +57,16 @@ class Seating:
         return tuple(
             jax.tree.map(lambda leaf: jnp.stack([leaf] * len(seats)), player.start())  # noqa: B023
             for player, seats in self.groups
+        )
+
+    def again(self, memory: tuple[Memory, ...], seen: Callable[[], View]) -> tuple[Memory, ...]:
+        """The memories before the next episode, from those at the end of the last one and what
+        everyone sees then [N, ...]; it is asked for only if someone cares."""
+        return tuple(
+            jax.vmap(player.again)(kept, jax.tree.map(lambda leaf: leaf[seats], seen()))  # noqa: B023
+            if isinstance(player, Keeping) and player.keeps
+            else fresh
+            for (player, seats), kept, fresh in zip(self.groups, memory, self.start(), strict=True)
         )
 
     def seated(self, choices: jax.Array) -> tuple[Memory, ...]:

@@ -1,0 +1,22 @@
+"""Settings of beliefs about what the others are after."""
+
+from dataclasses import dataclass
+
+from hopplus.config.check import check
+
+
+@dataclass(frozen=True)
+class BeliefConfig:
+    """A belief over the kinds of things on the board, about each other seat."""
+
+    discount: float = 0.98
+    """What a catch seen earlier counts beside the next one."""
+    floor: float = 0.05
+    """Chance that the others do anything at all, so that no one act decides."""
+    across: bool = True
+    """Begin an episode with what was seen in those before."""
+
+    def __post_init__(self) -> None:
+        check(0 <= self.discount <= 1, "belief.discount", self.discount, "from 0 to 1")
+        check(0 < self.floor <= 1, "belief.floor", self.floor, "above 0, 1 at most")
+        check(isinstance(self.across, bool), "belief.across", self.across, "yes or no")

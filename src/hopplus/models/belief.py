@@ -1,0 +1,104 @@
+"""What is each other after? A belief over kinds of things on the board (HOP, Huang et al. 2024).
+
+Within an episode it is multiplied by how likely each action seen would have been for each goal.
+From episode to episode it begins with how often the other was seen to take each kind. Nothing in it
+is about who sits where: only views are read.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from hopplus.config import BeliefConfig, GameConfig
+from hopplus.games import make_game
+from hopplus.games.game import Game, views
+from hopplus.models.opponent import OpponentModel, others_logits
+from hopplus.types import View
+
+
+class BeliefMemory(eqx.Module):
+    """Of each of the N - 1 others, in the seats' order; K kinds."""
+
+    counts: jax.Array  # [N - 1, K] float32, what it was seen to take, older times discounted
+    belief: jax.Array  # [N - 1, K] float32, log-probabilities
+    expected: jax.Array  # [N - 1, K, A] float32, log-probabilities of its next act for each goal
+    there: jax.Array  # [N - 1] bool, it is present and these are known
+
+
+@dataclass(frozen=True)
+class BeliefPart:
+    """Keeps the belief of one seat; learns nothing but what the opponent models do."""
+
+    game: GameConfig
+    config: BeliefConfig
+
+    @cached_property
+    def _game(self) -> Game:
+        return make_game(self.game)
+
+    @property
+    def others(self) -> int:
+        return self._game.seats - 1
+
+    @property
+    def kinds(self) -> int:
+        return len(self._game.targets)
+
+    def start(self) -> BeliefMemory:
+        return self._begun(jnp.zeros((self.others, self.kinds)))
+
+    def again(self, memory: BeliefMemory, view: View) -> BeliefMemory:
+        """The memory before the next episode, from what was seen at the end of this one."""
+        return self._begun(self._counted(memory, view)) if self.config.across else self.start()
+
+    def infer(
+        self, models: OpponentModel, memory: BeliefMemory, view: View
+    ) -> tuple[BeliefMemory, jax.Array]:
+        """The memory after a view, and [N - 1, K] the probability of each goal."""
+        floor, last = self.config.floor, view.last_actions[1:]
+        acted = memory.there & (last >= 0)
+        seen = jnp.take_along_axis(memory.expected, jnp.maximum(last, 0)[:, None, None], axis=2)
+        likely = (1 - floor) * jnp.exp(seen[..., 0]) + floor / memory.expected.shape[2]
+        belief = memory.belief + jnp.where(acted[:, None], jnp.log(likely), 0.0)
+        belief = jax.nn.log_softmax(belief)
+        legal = views(self._game, self._game.seen(view)).legal
+        after = BeliefMemory(
+            counts=self._counted(memory, view),
+            belief=belief,
+            expected=self._expected(models, view, legal),
+            there=self._present(view),
+        )
+        return after, jnp.exp(belief)
+
+    def _begun(self, counts: jax.Array) -> BeliefMemory:
+        frequency = (counts + 1) / (counts + 1).sum(axis=1, keepdims=True)
+        actions = len(self._game.action_names)
+        return BeliefMemory(
+            counts=counts,
+            belief=jnp.log(frequency),
+            expected=jnp.zeros((self.others, self.kinds, actions)),
+            there=jnp.zeros(self.others, bool),
+        )
+
+    def _expected(self, models: OpponentModel, view: View, legal: jax.Array) -> jax.Array:
+        """[N - 1, K, A] log-probabilities of what each would do next for each goal."""
+
+        def told(goal: jax.Array) -> jax.Array:
+            return others_logits(models, view, legal, jnp.tile(goal, (self.others, 1)))
+
+        return jax.vmap(told, out_axes=1)(jnp.eye(self.kinds))
+
+    def _present(self, view: View) -> jax.Array:
+        return view.planes[..., 1 : self.others + 1].any(axis=(0, 1))
+
+    def _counted(self, memory: BeliefMemory, view: View) -> jax.Array:
+        """[N - 1, K] the counts with what those took who have just left."""
+        left = memory.there & ~self._present(view)
+        takes = np.array([target.action for target in self._game.targets.values()])
+        took = left[:, None] & (view.last_actions[1:, None] == takes)
+        older = jnp.where(took.any(axis=1, keepdims=True), self.config.discount, 1.0)
+        return memory.counts * older + took
