@@ -12,8 +12,10 @@ class SearchConfig:
     """How a seat looks ahead before it acts."""
 
     simulations: int | None = None
-    """Moments each tree looks at, one after the other; 0 for no search; when not given, as many as
-    the player has learned with."""
+    """Moments each tree looks at, one after the other, or of one step, behind each action; 0 for no
+    search; when not given, as the player has learned."""
+    kind: Literal["tree", "one-step"] = "tree"
+    """Grow trees, or look at what is behind each action and no further."""
     world: Literal["true", "learned"] = "true"
     """The rules of the game, applied to what the seat sees, or the player's own model of them."""
     infer_every: int = 0
@@ -43,6 +45,10 @@ class SearchConfig:
         check_whole(self, "search.")
         count = self.simulations
         check(count is None or 0 <= count <= 2**15, "search.simulations", count, "0 to 32768")
+        kinds = ("tree", "one-step")
+        check(self.kind in kinds, "search.kind", self.kind, " or ".join(kinds))
+        held = not (self.kind == "one-step" and self.choice == "visits")
+        check(held, "search.choice", self.choice, "values with one step, which looks at all alike")
         check(self.world in ("true", "learned"), "search.world", self.world, "true or learned")
         every = self.infer_every
         check(0 <= every <= 2**10, "search.infer_every", every, "0 to 1024")

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 
 from hopplus.config import SearchConfig
-from hopplus.planning.search import Found, Leaf
+from hopplus.planning.search import Leaf, Verdict
 
 
 def with_noise(leaf: Leaf, config: SearchConfig, key: jax.Array) -> Leaf:
@@ -18,14 +18,12 @@ def with_noise(leaf: Leaf, config: SearchConfig, key: jax.Array) -> Leaf:
     return Leaf(jnp.where(legal, jnp.log(mixed), -jnp.inf), leaf.value)
 
 
-def averaged(found: Found) -> Found:
+def averaged(found: Verdict) -> Verdict:
     """What trees [trees, ...] say on average."""
-    return Found(
-        found.visits.mean(axis=0), found.values.mean(axis=0), found.value.mean(axis=0), found.tree
-    )
+    return Verdict(found.visits.mean(axis=0), found.values.mean(axis=0), found.value.mean(axis=0))
 
 
-def choice_of(found: Found, leaf: Leaf, config: SearchConfig) -> jax.Array:
+def choice_of(found: Verdict, leaf: Leaf, config: SearchConfig) -> jax.Array:
     """[A] log-probabilities of acting so, -inf where illegal; without temperature the best alone.
 
     By values: proportional to exp(value / temperature). By visits: to visits ** (1 / temperature),

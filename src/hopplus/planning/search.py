@@ -58,12 +58,17 @@ class Tree(eqx.Module):
     ahead: jax.Array  # [M] int32 edge at which a descent from the node ends
 
 
-class Found(eqx.Module):
-    """What a search says of its root."""
+class Verdict(eqx.Module):
+    """What looking ahead says of the moment it began in."""
 
     visits: jax.Array  # [A] float32, how often each action was looked at
     values: jax.Array  # [A] float32, expected return of each action; of the root where unvisited
     value: jax.Array  # [] float32, expected return
+
+
+class Found(Verdict):
+    """The verdict of a search, and the tree it comes from."""
+
     tree: Tree
 
 

@@ -10,8 +10,9 @@ from hopplus.config import ConfigError, SearchConfig
 from hopplus.games.game import Game
 from hopplus.models.chance import draw, drawn_by
 from hopplus.models.opponent import others_logits, others_views
+from hopplus.planning.one_step import one_step
 from hopplus.planning.root import averaged, choice_of, with_noise
-from hopplus.planning.search import Expand, Found, Leaf, Reached, search
+from hopplus.planning.search import Expand, Leaf, Reached, Verdict, search
 from hopplus.planning.simulate import LearnedStage, Place, Scene, Stage, TrueStage, scene_of
 from hopplus.players.actor import Actor
 from hopplus.players.choice import act_from
@@ -69,8 +70,11 @@ class Planner:
             shape = (c.trees, c.simulations or 0, self.game.seats - 1)
             chance = jax.random.uniform(key_chance, shape)
 
-        def grow(chance: jax.Array, key: jax.Array) -> Found:
-            return search(self.expand(params), self.supposing(params, root, key), leaf, chance, c)
+        look = search if c.kind == "tree" else one_step
+
+        def grow(chance: jax.Array, key: jax.Array) -> Verdict:
+            supposed = self.supposing(params, root, key)
+            return look(self.expand(params), supposed, leaf, chance, c)
 
         found = averaged(jax.vmap(grow)(chance, jax.random.split(key_goals, c.trees)))
         logits = choice_of(found, leaf, c)
