@@ -257,6 +257,8 @@ def test_an_exit_too_far_away_is_not_found() -> None:
         ({"simulations": -1}, "search.simulations is -1 but must be 0 to 32768"),
         ({"simulations": 2**15 + 1}, "search.simulations is 32769"),
         ({"simulations": 8.0}, "search.simulations is 8.0 but must be a whole number"),
+        ({"kind": "bush"}, "search.kind is 'bush' but must be tree or one-step"),
+        ({"kind": "one-step", "choice": "visits"}, "search.choice is 'visits' but must be values"),
         ({"world": "flat"}, "search.world is 'flat' but must be true or learned"),
         ({"infer_every": -1}, "search.infer_every is -1 but must be 0 to 1024"),
         ({"trees": 0}, "search.trees is 0 but must be 1 to 1024"),

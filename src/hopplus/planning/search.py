@@ -187,7 +187,8 @@ def _backed_up(
     value = _at(values, jnp.where(fresh, new, jnp.minimum(known, nodes - 1)))
     gains = jnp.where(on_path, _at(rewards, jnp.where(on_path, path, 0)), 0.0)
     gains += jnp.where((places == depth) & ~ended, config.discount * value, 0.0)
-    returns = jnp.asarray(_discounts(depths, config.discount)) @ gains  # [D]
+    discounts = jnp.asarray(_discounts(depths, config.discount))
+    returns = jnp.matmul(discounts, gains, precision="highest")  # [D]
 
     prior = jnp.exp(reached.leaf.prior)
     taken = jnp.where(on_path, path // outcomes, nodes * actions)
@@ -222,7 +223,7 @@ def _looked_ahead(tree: Tree, descent: Descent, config: SearchConfig) -> Tree:
     child = _at(tree.child, edges)
     ends = (child == 0) | (child == nodes) | (places == len(path) - 1)
     onward = jnp.where(ends, edges, _at(tree.ahead, jnp.where(ends, 0, child)))
-    stays = ~ends & (places < depth) & (child == jnp.roll(stops, -1))
+    stays = (places < depth) & (child == jnp.roll(stops, -1))
     leaves = jax.lax.cummin(jnp.where(stays, len(path), places), reverse=True)
     ahead = _at(onward, jnp.minimum(leaves, len(path) - 1))
     where = jnp.where(on_path, stops, nodes)

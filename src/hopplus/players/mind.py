@@ -86,9 +86,7 @@ def make_parts(game: Game, config: TrainConfig) -> Parts:
         told = c.prior.size
     if "belief" in config.parts:
         if game.hidden:
-            raise ConfigError(
-                f"a belief needs to see the whole game, but nobody sees {game.hidden}"
-            )
+            raise ConfigError(f"a belief needs the whole game, but nobody sees {game.hidden}")
         belief = BeliefPart(config.game, config.belief)
         told = belief.kinds
     if "opponent" in config.parts:

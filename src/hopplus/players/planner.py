@@ -160,5 +160,5 @@ def with_search(actor: Actor, game: Game, config: SearchConfig) -> Actor | Plann
             " true, or a player trained with --parts opponent world"
         )
     if game.hidden:
-        raise ConfigError(f"a search needs to see the whole game, but nobody sees {game.hidden}")
+        raise ConfigError(f"a search needs the whole game, but nobody sees {game.hidden}")
     return Planner(actor, game, config)
