@@ -50,7 +50,7 @@ def _scopes(text: str, scopes: Sequence[str]) -> dict[str, str]:
         if named is None or " while(" in line or " call(" in line:
             continue
         where = re.search(r'op_name="([^"]*)"', line)
-        parts = where[1].split("/") if where else []
-        inside = [part for part in parts if part in scopes]
+        words = re.findall(r"\w+", where[1]) if where else []  # as in jit(f)/vmap(select)/add
+        inside = [word for word in words if word in scopes]
         found[named[1].replace(".", "_")] = inside[-1] if inside else "rest"
     return found

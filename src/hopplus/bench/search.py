@@ -28,8 +28,9 @@ class SearchSpeed:
 
     simulations: int
     ours: float
-    mctx: float | None
-    our_value: float  # mean over the roots, to see that both look at the same
+    mctx: float | None  # as it comes: it goes on below the ends of episodes
+    mctx_within: float | None  # told to look no deeper than episodes are long, as ours is
+    our_value: float  # mean over the roots, to see that all look at the same
     mctx_value: float | None
     compile_seconds: float
 
@@ -37,8 +38,12 @@ class SearchSpeed:
     def ratio(self) -> float | None:
         return None if self.mctx is None else self.ours / self.mctx
 
+    @property
+    def ratio_within(self) -> float | None:
+        return None if self.mctx_within is None else self.ours / self.mctx_within
+
     def as_json(self) -> dict[str, Any]:
-        return {**asdict(self), "ratio": self.ratio}
+        return {**asdict(self), "ratio": self.ratio, "ratio_within": self.ratio_within}
 
 
 class Roots:
@@ -97,7 +102,7 @@ def ours(roots: Roots) -> Searching:
     return lambda key: compiled(roots.minds, key)
 
 
-def mctx_search(roots: Roots) -> Searching:
+def mctx_search(roots: Roots, depth: int | None) -> Searching:
     """That of mctx, with its own PUCT and the same weight of the prior."""
     try:
         import mctx
@@ -146,7 +151,7 @@ def mctx_search(roots: Roots) -> Searching:
             root_action_selection_fn=lambda key, tree, node: select(key, tree, node, jnp.int32(0)),
             interior_action_selection_fn=select,
             num_simulations=c.simulations,
-            max_depth=c.depth,
+            max_depth=depth,
         )
         value: jax.Array = tree.summary().value
         return value
@@ -178,9 +183,11 @@ def decision_breakdown(
 def measure_search(
     config: TrainConfig, search: SearchConfig, games: int, seed: int, rounds: int, with_mctx: bool
 ) -> SearchSpeed:
-    """Both in turn, so that a machine's moods hit them alike; medians over rounds."""
+    """All in turn, so that a machine's moods hit them alike; medians over rounds."""
     roots = Roots(config, search, games, seed)
-    runs = [ours(roots), mctx_search(roots)] if with_mctx else [ours(roots)]
+    runs = [ours(roots)]
+    if with_mctx:
+        runs += [mctx_search(roots, depth) for depth in (None, roots.config.depth)]
     key = jax.random.key(seed)
     began = time.perf_counter()
     values = [float(run(key).mean()) for run in runs[:1]]
@@ -197,6 +204,7 @@ def measure_search(
         simulations=search.simulations or 0,
         ours=float(rates[0]),
         mctx=float(rates[1]) if with_mctx else None,
+        mctx_within=float(rates[2]) if with_mctx else None,
         our_value=values[0],
         mctx_value=values[1] if with_mctx else None,
         compile_seconds=compiled,

@@ -80,4 +80,7 @@ def _line(speed: SearchSpeed, games: int) -> str:
     )
     if speed.mctx is None:
         return line
-    return f"{line}; mctx {speed.mctx:9,.1f} steps/s; ratio {speed.ratio:.1f}"
+    return (
+        f"{line}; mctx {speed.mctx:,.1f} steps/s, ratio {speed.ratio:.1f}; kept from looking beyond"
+        f" the horizon {speed.mctx_within:,.1f}, ratio {speed.ratio_within:.1f}"
+    )
