@@ -58,7 +58,7 @@ def make_company(
             return learner
         if name in known:
             found = fitting(known[name], name, game)
-            own = found.search if search.simulations is None else search
+            own = found.play if search.simulations is None else search
             return with_search(found.actor, game, own)
         if MIXED in name:
             return Mixture(tuple(player(one) for one in options(name)))

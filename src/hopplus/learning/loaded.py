@@ -9,64 +9,108 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from hopplus.config import GameConfig, SearchConfig
+from hopplus.games import make_game
+from hopplus.games.game import Game
 from hopplus.learning.restore import run_players
 from hopplus.learning.trained import Trained, named, read_player
 from hopplus.players.actor import Actor
+from hopplus.players.planner import Planner, with_search
 from hopplus.runs.folder import open_run
 from hopplus.types import Act, Memory, Params, View
 
 
 @eqx.filter_jit
 def _act(
-    actor: Actor, params: Params, memory: Memory, view: View, key: jax.Array
+    player: Actor | Planner, params: Params, memory: Memory, view: View, key: jax.Array
 ) -> tuple[Memory, Act]:
-    return actor.act(params, memory, view, key)
+    return player.act(params, memory, view, key)
+
+
+@eqx.filter_jit
+def _again(player: Actor | Planner, memory: Memory, view: View) -> Memory:
+    return player.again(memory, view)
 
 
 class LoadedPlayer:
     """A trained player with its memory and its dice: `act` takes an observation of its seat.
 
     It can sit in any seat of a game with the boards it has learned on. Call `reset` before each
-    episode.
+    episode. With a game it looks ahead before it acts, as it has learned to or as `search` says;
+    without one it cannot.
     """
 
-    def __init__(self, trained: Trained, seed: int = 0) -> None:
+    def __init__(
+        self,
+        trained: Trained,
+        seed: int = 0,
+        game: Game | None = None,
+        search: SearchConfig | None = None,
+    ) -> None:
         self.trained = trained
+        self._player: Actor | Planner = trained.actor
+        if game is not None:
+            self._player = with_search(trained.actor, game, search or trained.play)
         self._key = jax.random.key(seed)
         self.reset()
 
-    def reset(self) -> None:
-        """A new episode begins."""
-        self._memory = self.trained.actor.start()
+    def reset(self, last: Mapping[str, Any] | None = None) -> None:
+        """A new episode begins; `last` is what was seen at the end of the one before, for players
+        that remember something from one to the next."""
+        if last is None or not self._player.keeps:
+            self._memory = self._player.start()
+        else:
+            self._memory = _again(self._player, self._memory, _view(last))
 
     def act(self, observation: Mapping[str, Any]) -> int:
         """The action for one observation of the PettingZoo adapter."""
-        view = View(
-            planes=jnp.asarray(observation["observation"], jnp.float32),
-            legal=jnp.asarray(observation["action_mask"]).astype(bool),
-            time=jnp.asarray(np.float32(np.reshape(observation["time"], ()))),
-            last_actions=jnp.asarray(observation["last_actions"], jnp.int32),
-        )
         self._key, key = jax.random.split(self._key)
-        actor, params = self.trained.actor, self.trained.params
-        self._memory, act = _act(actor, params, self._memory, view, key)
+        params, view = self.trained.params, _view(observation)
+        self._memory, act = _act(self._player, params, self._memory, view, key)
         return int(act.action)
 
 
+def _view(observation: Mapping[str, Any]) -> View:
+    return View(
+        planes=jnp.asarray(observation["observation"], jnp.float32),
+        legal=jnp.asarray(observation["action_mask"]).astype(bool),
+        time=jnp.asarray(np.float32(np.reshape(observation["time"], ()))),
+        last_actions=jnp.asarray(observation["last_actions"], jnp.int32),
+    )
+
+
 def load_players(
-    run: str | Path, *, seed: int = 0, greedy: bool = False, dice: int = 0
+    run: str | Path,
+    *,
+    seed: int = 0,
+    greedy: bool = False,
+    dice: int = 0,
+    search: SearchConfig | None = None,
 ) -> dict[int, LoadedPlayer]:
     """The learned players of a run by seat.
 
-    `seed` counts the run's seeds from 0; `dice` seeds what the players draw.
+    `seed` counts the run's seeds from 0; `dice` seeds what the players draw. They look ahead as
+    they have learned to, or as `search` says.
     """
+    folder = open_run(Path(run))
+    game = make_game(folder.config().game)
     return {
-        seat: LoadedPlayer(named(trained, f"seat {seat}", greedy=greedy), dice + seat)
-        for seat, trained in run_players(open_run(Path(run)), seed).items()
+        seat: LoadedPlayer(named(trained, f"seat {seat}", greedy=greedy), dice + seat, game, search)
+        for seat, trained in run_players(folder, seed).items()
     }
 
 
-def load_player(path: str | Path, *, greedy: bool = False, dice: int = 0) -> LoadedPlayer:
-    """A player from a file of its own, as written by `hopplus export`."""
+def load_player(
+    path: str | Path,
+    *,
+    greedy: bool = False,
+    dice: int = 0,
+    game: GameConfig | None = None,
+    search: SearchConfig | None = None,
+) -> LoadedPlayer:
+    """A player from a file of its own, as written by `hopplus export`; with the `game` it is to
+    play it looks ahead as it has learned to, or as `search` says."""
     trained = read_player(Path(path))
-    return LoadedPlayer(named(trained, trained.actor.name, greedy=greedy), dice)
+    made = None if game is None else make_game(game)
+    named_so = named(trained, trained.actor.name, greedy=greedy)
+    return LoadedPlayer(named_so, dice, made, search)

@@ -24,7 +24,12 @@ class Trained:
 
     actor: Actor
     params: Mind  # one set
-    search: SearchConfig = field(default_factory=SearchConfig)  # how it has learned to look ahead
+    search: SearchConfig = field(default_factory=SearchConfig)  # how it looked ahead to learn
+
+    @property
+    def play(self) -> SearchConfig:
+        """How it looks ahead now that it has learned: without noise, which was there to explore."""
+        return replace(self.search, noise=0.0)
 
 
 def write_player(path: Path, trained: Trained) -> None:
