@@ -31,7 +31,7 @@ def main(path: str, episodes: int = 500, simulations: int = 50) -> None:
     game = make_game(config.game)
     searches = {
         "alone": SearchConfig(simulations=0),
-        "searching": SearchConfig(simulations=simulations, temperature=0.1),
+        "searching": SearchConfig(simulations=simulations),
     }
     print(f"{path}: seat 0's returns, {config.seeds} seeds, {episodes} episodes each")
     for others in itertools.combinations_with_replacement(["stag", "hare", "random"], 3):

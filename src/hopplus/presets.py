@@ -5,8 +5,10 @@ from types import MappingProxyType
 
 from hopplus.config import PPOConfig, SearchConfig, TrainConfig
 
-SEARCH = SearchConfig(simulations=50, discount=1.0, noise=0.25, choice="visits", temperature=1.0)
-ONE_STEP = SearchConfig(kind="one-step", world="learned", simulations=16, temperature=0.1)
+SEARCH = SearchConfig(simulations=50, discount=1.0, noise=0.25, temperature=1.0)
+ONE_STEP = SearchConfig(
+    kind="one-step", world="learned", simulations=16, choice="values", temperature=0.1
+)
 FROM_SEARCH = PPOConfig(minibatches=16)
 PRESETS: Mapping[str, TrainConfig] = MappingProxyType(
     {

@@ -36,9 +36,9 @@ class SearchConfig:
     """Share of Dirichlet noise in the prior of the first moment."""
     noise_alpha: float = 0.3
     """How even that noise is."""
-    choice: Literal["values", "visits"] = "values"
+    choice: Literal["values", "visits"] = "visits"
     """Act by the values of the actions or by how often they were looked at."""
-    temperature: float = 0.5
+    temperature: float = 0.25
     """Of the choice; 0 takes the best."""
 
     def __post_init__(self) -> None:

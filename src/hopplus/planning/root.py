@@ -19,19 +19,23 @@ def with_noise(leaf: Leaf, config: SearchConfig, key: jax.Array) -> Leaf:
 
 
 def averaged(found: Verdict) -> Verdict:
-    """What trees [trees, ...] say on average."""
-    return Verdict(found.visits.mean(axis=0), found.values.mean(axis=0), found.value.mean(axis=0))
+    """What trees [trees, ...] say on average; every look at an action counts alike."""
+    visits = found.visits.sum(axis=0)
+    mean = (found.visits * found.values).sum(axis=0) / jnp.maximum(visits, 1)
+    values = jnp.where(visits > 0, mean, found.value.mean())
+    return Verdict(found.visits.mean(axis=0), values, found.value.mean())
 
 
 def choice_of(found: Verdict, leaf: Leaf, config: SearchConfig) -> jax.Array:
-    """[A] log-probabilities of acting so, -inf where illegal; without temperature the best alone.
+    """[A] log-probabilities of acting so, -inf where illegal or never looked at; without temperature
+    the best alone.
 
     By values: proportional to exp(value / temperature). By visits: to visits ** (1 / temperature),
     as in Silver et al. 2017.
     """
-    legal = leaf.prior > -jnp.inf
+    known = (leaf.prior > -jnp.inf) & (found.visits > 0)
     scores = found.values if config.choice == "values" else jnp.log(found.visits)
-    scores = jnp.where(legal, scores, -jnp.inf)
+    scores = jnp.where(known, scores, -jnp.inf)
     if config.temperature == 0:
         best = jnp.arange(len(scores)) == scores.argmax()
         return jnp.where(best, 0.0, -jnp.inf)
