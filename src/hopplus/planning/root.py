@@ -27,8 +27,9 @@ def averaged(found: Verdict) -> Verdict:
 
 
 def choice_of(found: Verdict, leaf: Leaf, config: SearchConfig) -> jax.Array:
-    """[A] log-probabilities of acting so, -inf where illegal or never looked at; without temperature
-    the best alone.
+    """[A] log-probabilities of acting so, -inf where illegal or never looked at.
+
+    Without temperature it is the best alone.
 
     By values: proportional to exp(value / temperature). By visits: to visits ** (1 / temperature),
     as in Silver et al. 2017.
