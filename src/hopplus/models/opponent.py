@@ -1,6 +1,7 @@
 """What will another player do? Its action, from what it sees and what is known of its goal."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import equinox as eqx
@@ -69,30 +70,39 @@ def others_views(view: View, legal: jax.Array) -> View:
     )
 
 
+Predict = Callable[[View, jax.Array, jax.Array], jax.Array]
+
+
 def others_logits(
     models: OpponentModel, view: View, legal: jax.Array, goals: jax.Array
 ) -> jax.Array:
     """[N - 1, A] log-probabilities of the others' actions by models of them [N - 1, ...], from this
     seat's view, everyone's legal actions [N, A] and the goals [N - 1, G] it takes them to have."""
+    return predictor(models, view.planes.shape, *legal.shape)(view, legal, goals)
+
+
+def predictor(models: OpponentModel, shape: tuple[int, ...], seats: int, actions: int) -> Predict:
+    """As `others_logits`, made ready once for many views with planes of that shape."""
     if not isinstance(models.body, Mlp):
-        theirs = others_views(view, legal)
-        return jax.vmap(OpponentModel.__call__)(models, theirs, goals)
+        return lambda view, legal, goals: jax.vmap(OpponentModel.__call__)(
+            models, others_views(view, legal), goals
+        )
     # Dense layers over another's view are dense layers over this one with their weights turned;
     # turning weights costs nothing beside turning views, and all models then read one input.
     first, *above = models.body.dense.layers
-    seen = jnp.concatenate([view.planes.reshape(-1), view.time[None], last_actions(view)])
-    seats, actions = legal.shape
-    turned = jnp.stack(
-        [
-            first.weight[place - 1, _read_by(place, view.planes.shape, seats, actions)]
-            for place in range(1, seats)
-        ]
-    )
-    told = jnp.einsum("jg,jgh->jh", goals, first.weight[:, len(seen) :])
-    x = jnp.einsum("i,jih->jh", seen, turned) + told + first.bias
-    for layer in [*above, models.head]:
-        x = jnp.einsum("ji,jio->jo", jax.nn.relu(x), layer.weight) + layer.bias
-    return jax.nn.log_softmax(jnp.where(legal[1:], x, -jnp.inf))
+    read = [_read_by(place, shape, seats, actions) for place in range(1, seats)]
+    turned = jnp.stack([first.weight[place, order] for place, order in enumerate(read)])
+    size = len(read[0])
+
+    def predict(view: View, legal: jax.Array, goals: jax.Array) -> jax.Array:
+        seen = jnp.concatenate([view.planes.reshape(-1), view.time[None], last_actions(view)])
+        told = jnp.einsum("jg,jgh->jh", goals, first.weight[:, size:])
+        x = jnp.einsum("i,jih->jh", seen, turned) + told + first.bias
+        for layer in [*above, models.head]:
+            x = jnp.einsum("ji,jio->jo", jax.nn.relu(x), layer.weight) + layer.bias
+        return jax.nn.log_softmax(jnp.where(legal[1:], x, -jnp.inf))
+
+    return predict
 
 
 def _read_by(place: int, shape: tuple[int, ...], seats: int, actions: int) -> np.ndarray:

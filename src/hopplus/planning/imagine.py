@@ -7,7 +7,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from hopplus.models.opponent import OpponentModel
+from hopplus.models.opponent import OpponentModel, predictor
 from hopplus.planning.simulate import Place, Scene, Stage, others_act
 from hopplus.types import Act, Memory, View
 
@@ -39,6 +39,9 @@ class Imagination:
         Where the seat's game ends, the next moment is taken instead of what would follow.
         """
 
+        shape = scenes.view.planes.shape[1:]
+        predict = predictor(self.opponents, shape, *scenes.legal.shape[1:])
+
         def step(
             carry: tuple[Place, Memory], now: tuple[Place, Memory, jax.Array]
         ) -> tuple[tuple[Place, Memory], tuple[View, Act, jax.Array, jax.Array]]:
@@ -48,7 +51,7 @@ class Imagination:
             key_own, key_others = jax.random.split(key)
             memory, act = self.decide(memory, scene.view, key_own)
             goals = self.goals_about(act.inferred)
-            others = others_act(self.opponents, scene, goals, key_others)
+            others = others_act(predict, scene, goals, key_others)
             joint = jnp.append(act.action, others)
             after, turn = self.stage.simulate(place, joint)
             carry = jax.tree.map(

@@ -188,7 +188,7 @@ def _backed_up(
     gains = jnp.where(on_path, _at(rewards, jnp.where(on_path, path, 0)), 0.0)
     gains += jnp.where((places == depth) & ~ended, config.discount * value, 0.0)
     discounts = jnp.asarray(_discounts(depths, config.discount))
-    returns = jnp.matmul(discounts, gains, precision="highest")  # [D]
+    returns = jnp.matmul(gains, discounts, precision="highest")  # [D]
 
     prior = jnp.exp(reached.leaf.prior)
     taken = jnp.where(on_path, path // outcomes, nodes * actions)
@@ -233,7 +233,7 @@ def _looked_ahead(tree: Tree, descent: Descent, config: SearchConfig) -> Tree:
 
 def _discounts(depths: int, discount: float) -> np.ndarray:
     """[D, D] float32, what a gain at one place is worth at another before it."""
-    later = np.arange(depths) - np.arange(depths)[:, None]
+    later = np.arange(depths)[:, None] - np.arange(depths)
     return np.where(later >= 0, discount ** np.maximum(later, 0), 0.0).astype(np.float32)
 
 

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from hopplus.games.game import Game, views
 from hopplus.games.grid import STAY
 from hopplus.models.chance import draw
-from hopplus.models.opponent import OpponentModel, others_logits
+from hopplus.models.opponent import Predict
 from hopplus.models.world import World, imagined
 from hopplus.types import State, View
 
@@ -86,10 +86,7 @@ def scene_of(game: Game, view: View) -> Scene:
     return Scene(view, views(game, game.seen(view)).legal)
 
 
-def others_act(
-    opponents: OpponentModel, scene: Scene, goals: jax.Array, key: jax.Array
-) -> jax.Array:
-    """[N - 1] int32 actions of the others, drawn from models of them [N - 1, ...] that are told
-    goals [N - 1, G]."""
-    logits = others_logits(opponents, scene.view, scene.legal, goals)
-    return draw(key, jnp.exp(logits))
+def others_act(predict: Predict, scene: Scene, goals: jax.Array, key: jax.Array) -> jax.Array:
+    """[N - 1] int32 actions of the others, drawn from predictions of them that are told goals
+    [N - 1, G]."""
+    return draw(key, jnp.exp(predict(scene.view, scene.legal, goals)))

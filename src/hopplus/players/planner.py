@@ -1,5 +1,6 @@
 """A player that looks ahead before it acts."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import equinox as eqx
@@ -9,7 +10,7 @@ import jax.numpy as jnp
 from hopplus.config import ConfigError, SearchConfig
 from hopplus.games.game import Game
 from hopplus.models.chance import draw, drawn_by
-from hopplus.models.opponent import others_logits, others_views
+from hopplus.models.opponent import others_views, predictor
 from hopplus.planning.one_step import one_step
 from hopplus.planning.root import averaged, choice_of, with_noise
 from hopplus.planning.search import Expand, Leaf, Reached, Verdict, search
@@ -18,6 +19,9 @@ from hopplus.players.actor import Actor
 from hopplus.players.choice import act_from
 from hopplus.players.mind import Mind
 from hopplus.types import Act, Memory, View
+
+# [N - 1, A] log-probabilities of what the others do, from a scene, what is inferred and goals
+Others = Callable[[Scene, jax.Array, jax.Array], jax.Array]
 
 
 class Thought(eqx.Module):
@@ -88,7 +92,8 @@ class Planner:
         scene = scene_of(self.game, view)
         place = self.stage(params).enter(scene)
         goals = self.actor.parts.goals_about(inferred)
-        return self._thought(params, place, scene, memory, inferred, goals, jnp.int32(0))
+        others = self._others(params)
+        return self._thought(params, others, place, scene, memory, inferred, goals, jnp.int32(0))
 
     def supposing(self, mind: Mind, root: Thought, key: jax.Array) -> Thought:
         """The root of one tree: with the goals that are drawn for it from a belief, if there is
@@ -97,7 +102,7 @@ class Planner:
             return root
         goals = jax.nn.one_hot(draw(key, root.goals), root.goals.shape[1])
         scene = self.stage(mind).scene(root.place)
-        others = jnp.exp(self._others(mind, scene, root.inferred, goals))
+        others = jnp.exp(self._others(mind)(scene, root.inferred, goals))
         return replace(root, goals=goals, others=others)
 
     def stage(self, mind: Mind) -> Stage:
@@ -110,6 +115,7 @@ class Planner:
     def expand(self, mind: Mind) -> Expand:
         """How a thought leads to another: [N - 1] uniform numbers are its chance."""
         stage, every = self.stage(mind), self.config.infer_every
+        others = self._others(mind)
 
         def expand(thought: Thought, action: jax.Array, chance: jax.Array) -> Reached:
             joint = jnp.append(action, drawn_by(chance, thought.others))
@@ -120,7 +126,7 @@ class Planner:
                 memory, fresh = self.actor.infer(mind, memory, scene.view)
                 inferred = jnp.where(depth % every == 0, fresh, inferred)
                 goals = self.actor.parts.goals_about(inferred)
-            after, leaf = self._thought(mind, place, scene, memory, inferred, goals, depth)
+            after, leaf = self._thought(mind, others, place, scene, memory, inferred, goals, depth)
             return Reached(after, leaf, turn.reward[0], turn.ended)
 
         return expand
@@ -128,6 +134,7 @@ class Planner:
     def _thought(
         self,
         mind: Mind,
+        others: Others,
         place: Place,
         scene: Scene,
         memory: Memory,
@@ -136,18 +143,23 @@ class Planner:
         depth: jax.Array,
     ) -> tuple[Thought, Leaf]:
         logits, value = self.actor.judge(mind.policy, scene.view, inferred)
-        others = jnp.exp(self._others(mind, scene, inferred, goals))
-        return Thought(place, memory, inferred, goals, others, depth), Leaf(logits, value)
+        probabilities = jnp.exp(others(scene, inferred, goals))
+        return Thought(place, memory, inferred, goals, probabilities, depth), Leaf(logits, value)
 
-    def _others(self, mind: Mind, scene: Scene, inferred: jax.Array, goals: jax.Array) -> jax.Array:
-        """[N - 1, A] log-probabilities of what the others do."""
+    def _others(self, mind: Mind) -> Others:
+        """What the others do by models of them, or as oneself would in their place."""
         if mind.opponents is not None:
-            return others_logits(mind.opponents, scene.view, scene.legal, goals)
+            actions = len(self.game.action_names)
+            predict = predictor(mind.opponents, self.game.shape, self.game.seats, actions)
+            return lambda scene, _, goals: predict(scene.view, scene.legal, goals)
 
-        def as_oneself(view: View) -> jax.Array:
-            return self.actor.judge(mind.policy, view, inferred)[0]
+        def as_oneself(scene: Scene, inferred: jax.Array, _: jax.Array) -> jax.Array:
+            def judged(view: View) -> jax.Array:
+                return self.actor.judge(mind.policy, view, inferred)[0]
 
-        return jax.vmap(as_oneself)(others_views(scene.view, scene.legal))
+            return jax.vmap(judged)(others_views(scene.view, scene.legal))
+
+        return as_oneself
 
 
 def with_search(actor: Actor, game: Game, config: SearchConfig) -> Actor | Planner:
