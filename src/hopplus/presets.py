@@ -5,9 +5,9 @@ from types import MappingProxyType
 
 from hopplus.config import PPOConfig, SearchConfig, TrainConfig
 
-SEARCH = SearchConfig(simulations=50, discount=1.0, noise=0.25, temperature=1.0)
+SEARCH = SearchConfig(simulations=50, noise=0.25, temperature=1.0)
 ONE_STEP = SearchConfig(
-    kind="one-step", world="learned", simulations=16, choice="values", temperature=0.1
+    kind="one-step", world="learned", trees=1, simulations=16, choice="values", temperature=0.1
 )
 FROM_SEARCH = PPOConfig(minibatches=16)
 PRESETS: Mapping[str, TrainConfig] = MappingProxyType(

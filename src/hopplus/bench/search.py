@@ -16,7 +16,7 @@ from hopplus.games.game import views
 from hopplus.planning.search import Found, Leaf, Reached, search
 from hopplus.players.actor import make_actor
 from hopplus.players.mind import Mind
-from hopplus.players.planner import Planner, Thought
+from hopplus.players.planner import Planner, Thought, with_search
 
 SCOPES = ("prepare", "infer", "select", "expand", "backup")
 Searching = Callable[[jax.Array], jax.Array]  # a key -> the roots' values [lanes]
@@ -52,7 +52,10 @@ class Roots:
     def __init__(self, config: TrainConfig, search: SearchConfig, games: int, seed: int) -> None:
         game = make_game(config.game)
         self.config, self.games = search.within(game.horizon), games
-        self.planner = Planner(make_actor("bench", game, config), game, search)
+        planner = with_search(make_actor("bench", game, config), game, search)
+        if not isinstance(planner, Planner) or search.kind != "tree":
+            raise ConfigError("bench search needs --search.kind tree and at least one simulation")
+        self.planner = planner
         self.seats = game.seats
         key_minds, key_games = jax.random.split(jax.random.key(seed))
         init = jax.jit(jax.vmap(self.planner.init))
@@ -104,10 +107,8 @@ def ours(roots: Roots) -> Searching:
 
 def mctx_search(roots: Roots, depth: int | None) -> Searching:
     """That of mctx, with its own PUCT and the same weight of the prior."""
-    try:
-        import mctx
-    except ImportError as error:
-        raise ConfigError("mctx is not installed: pip install mctx, or --no-mctx") from error
+    import mctx  # a peer, not a dependency
+
     c, lanes = roots.config, roots.games * roots.config.trees
 
     def run(minds: Mind, key: jax.Array) -> jax.Array:
@@ -129,7 +130,7 @@ def mctx_search(roots: Roots, depth: int | None) -> Searching:
             reached = jax.tree.map(flat, reached)
             after = mctx.RecurrentFnOutput(
                 reward=reached.reward,
-                discount=jnp.where(reached.ended, 0.0, c.discount),
+                discount=jnp.where(reached.ended, 0.0, c.worth),
                 prior_logits=reached.leaf.prior,
                 value=reached.leaf.value,
             )

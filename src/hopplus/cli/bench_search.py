@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
 from typing import Any
 
 from hopplus.bench.search import SearchSpeed, decision_breakdown, measure_search
@@ -50,7 +51,11 @@ class BenchSearch:
             f"{g.name} {g.rows}x{g.columns}, {g.seats} seats that all search, {self.games:,} games,"
             f" {c.trees} trees; {device_line()}"
         )
-        wanted = [(c.simulations, self.mctx)]
+        peer = self.mctx
+        if peer and find_spec("mctx") is None:
+            peer = False
+            self._say("mctx is not installed (pip install mctx), so it is left out")
+        wanted = [(c.simulations, peer)]
         if self.curve:
             wanted += [(count, False) for count in CURVE]
         with Watchdog():

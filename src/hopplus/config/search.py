@@ -6,6 +6,8 @@ from typing import Literal
 
 from hopplus.config.check import check, check_whole
 
+MOST = 2**10  # steps ahead
+
 
 @dataclass(frozen=True)
 class SearchConfig:
@@ -24,8 +26,8 @@ class SearchConfig:
     """Trees of a decision, each with chances of its own; their values are averaged."""
     depth: int = 0
     """Steps that a tree looks ahead at most; 0 for as many as there are."""
-    discount: float = 0.95
-    """What a reward is worth a step later."""
+    discount: float | None = None
+    """What a reward is worth a step later; when not given, what it is to the player's values."""
     exploration: float = 1.0
     """PUCT's weight of the prior against the values found."""
     values: Literal["scaled", "raw"] = "scaled"
@@ -52,7 +54,7 @@ class SearchConfig:
         check(self.world in ("true", "learned"), "search.world", self.world, "true or learned")
         every = self.infer_every
         check(0 <= every <= 2**10, "search.infer_every", every, "0 to 1024")
-        check(0 <= self.depth <= 2**10, "search.depth", self.depth, "0 to 1024")
+        check(0 <= self.depth <= MOST, "search.depth", self.depth, f"0 to {MOST}")
         for name in ("trees", "outcomes"):
             given = getattr(self, name)
             check(1 <= given <= 2**10, f"search.{name}", given, "1 to 1024")
@@ -61,12 +63,21 @@ class SearchConfig:
             check(math.isfinite(given) and given >= 0, f"search.{name}", given, "0 or more")
         for name in ("discount", "noise"):
             given = getattr(self, name)
-            check(0 <= given <= 1, f"search.{name}", given, "from 0 to 1")
+            check(given is None or 0 <= given <= 1, f"search.{name}", given, "from 0 to 1")
         alpha = self.noise_alpha
         check(math.isfinite(alpha) and alpha > 0, "search.noise_alpha", alpha, "above 0")
         check(self.values in ("scaled", "raw"), "search.values", self.values, "scaled or raw")
         check(self.choice in ("values", "visits"), "search.choice", self.choice, "values or visits")
 
+    @property
+    def worth(self) -> float:
+        """What a reward is worth a step later, to whoever searches."""
+        return 1.0 if self.discount is None else self.discount
+
+    def valuing(self, discount: float) -> "SearchConfig":
+        """The same for a player whose values discount so, unless it is told otherwise."""
+        return replace(self, discount=discount if self.discount is None else self.discount)
+
     def within(self, horizon: int) -> "SearchConfig":
         """The same in a game of so many steps: trees as deep as they can get, and no deeper."""
-        return replace(self, depth=min(self.depth or horizon, horizon))
+        return replace(self, depth=min(self.depth or horizon, horizon, MOST))

@@ -128,6 +128,8 @@ class BesidePolicy:
         goal = next((part for part in self.parts if isinstance(part, OnlineGoal)), None)
         if goal is None or goal.config.mixing * goal.config.mixing_until == 0:
             return batch
+        if batch.aim is not None:  # a search has acted by what was inferred
+            return batch
         until = goal.config.mixing_until * self.updates
         rate = goal.config.mixing * jnp.maximum(0.0, 1 - updates / until)
 

@@ -9,7 +9,6 @@ from hopplus.config import ConfigError, SearchConfig
 from hopplus.games.game import Game
 from hopplus.learning.trained import Trained, named
 from hopplus.players.mixture import Mixture
-from hopplus.players.planner import with_search
 from hopplus.players.player import Player
 from hopplus.players.scripted import scripted
 from hopplus.players.seating import MIXED, Seating, options
@@ -51,15 +50,13 @@ def make_company(
 
     The known ones look ahead before they act as they have learned to, or as `search` says.
     """
-    known, search = known or {}, search or SearchConfig()
+    known = known or {}
 
     def player(name: str) -> Player:
         if name == "learn" and learner:
             return learner
         if name in known:
-            found = fitting(known[name], name, game)
-            own = found.play if search.simulations is None else search
-            return with_search(found.actor, game, own)
+            return fitting(known[name], name, game).playing(game, search)
         if MIXED in name:
             return Mixture(tuple(player(one) for one in options(name)))
         return scripted(name, game)

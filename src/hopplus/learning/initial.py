@@ -89,7 +89,9 @@ def _shaped(config: TrainConfig, name: str, setting: Setting, given: str) -> Tra
 
 def _told(model: OpponentModel, config: TrainConfig) -> OpponentModel:
     """A model that was told no goals, as one that is and does not care yet."""
-    size = config.goal.prior.size if "goal" in config.parts else 0
+    part = make_parts(make_game(config.game), config).opponent
+    assert part is not None
+    size = part.goal
 
     def first(model: OpponentModel) -> jax.Array:
         dense = model.body if isinstance(model.body, Mlp) else model.body.dense

@@ -173,7 +173,7 @@ class Learner:
         over_games = jax.vmap(over_seats, in_axes=(1, 1, 1, 1, None, None), out_axes=1)
         # A prosocial seat goes on gaining after it has left, so its value goes on too.
         valued = jnp.ones_like(present) if c.prosociality > 0 else present
-        discount = self.search.discount if self.search else c.discount
+        discount = self.search.worth if self.search else c.discount
         returns = over_games(reward, value, valued, trajectory.outcome.done, discount, c.mix)
         steps = Batch(
             view=jax.tree.map(lambda leaf: leaf[:, :, seats], seen),

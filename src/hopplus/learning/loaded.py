@@ -9,13 +9,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from hopplus.config import GameConfig, SearchConfig
+from hopplus.config import ConfigError, GameConfig, SearchConfig
 from hopplus.games import make_game
 from hopplus.games.game import Game
+from hopplus.learning.company import fitting
 from hopplus.learning.restore import run_players
 from hopplus.learning.trained import Trained, named, read_player
 from hopplus.players.actor import Actor
-from hopplus.players.planner import Planner, with_search
+from hopplus.players.planner import Planner
 from hopplus.runs.folder import open_run
 from hopplus.types import Act, Memory, Params, View
 
@@ -48,9 +49,13 @@ class LoadedPlayer:
         search: SearchConfig | None = None,
     ) -> None:
         self.trained = trained
+        if game is None and search is not None:
+            raise ConfigError(
+                "a player needs to know the game to search: give game=GameConfig(...)"
+            )
         self._player: Actor | Planner = trained.actor
         if game is not None:
-            self._player = with_search(trained.actor, game, search or trained.play)
+            self._player = fitting(trained, trained.actor.name, game).playing(game, search)
         self._key = jax.random.key(seed)
         self.reset()
 

@@ -43,7 +43,7 @@ def moments_of(trajectory: Trajectory, group: int, seats: np.ndarray, size: int)
 
 def goals_taken(outcome: Outcome, seats: np.ndarray) -> jax.Array:
     """[T, B, n, (N - 1) * K] what each other of the seats is after, as it turned out: one-hot the
-    kind that it takes next in the episode, own first; zeros if that was not to be seen."""
+    kind that it takes next in the episode, in the seats' order; zeros if that was not seen."""
 
     def step(later: jax.Array, now: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         took, done = now

@@ -103,7 +103,8 @@ def run_players(run: RunFolder, seed: int = 0) -> dict[int, Trained]:
                     lambda leaf: leaf[0 if learner.actor.shares_params else place],  # noqa: B023
                     sets,
                 ),
-                config.search,
+                config.search.valuing(config.ppo.discount),
+                config.ppo.prosociality,
             ),
             f"seat {seat}",
         )
@@ -141,7 +142,8 @@ def make_learner(
     if "world" in config.parts:
         check_world(config.world.model, config.game, game)
     actor = make_actor("learn", game, config)
-    company = make_company(names, game, guests, with_search(actor, game, config.search))
+    player = with_search(actor, game, config.search.valuing(config.ppo.discount))
+    company = make_company(names, game, guests, player)
     group = [player.name for player, _ in company.seating.groups].index("learn")
     seats = company.seating.groups[group][1]
     beside = make_beside(config, game, actor, seats, initial.fields if initial else {})

@@ -10,8 +10,10 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as save_tensors
 
 from hopplus.config import ConfigError, NetConfig, SearchConfig, from_json, to_json
+from hopplus.games.game import Game
 from hopplus.players.actor import Actor
 from hopplus.players.mind import Mind, Parts
+from hopplus.players.planner import Planner, with_search
 from hopplus.runs.checkpoint import filled, named_arrays, write_durably
 from hopplus.runs.folder import clear_errors
 
@@ -25,11 +27,25 @@ class Trained:
     actor: Actor
     params: Mind  # one set
     search: SearchConfig = field(default_factory=SearchConfig)  # how it looked ahead to learn
+    prosociality: float = 0.0  # share of everyone's mean reward in what it values
 
     @property
     def play(self) -> SearchConfig:
         """How it looks ahead now that it has learned: without noise, which was there to explore."""
         return replace(self.search, noise=0.0)
+
+    def playing(self, game: Game, asked: SearchConfig | None) -> Actor | Planner:
+        """The player with the search that is asked for, or that it has learned with."""
+        if asked is None or asked == SearchConfig():
+            return with_search(self.actor, game, self.play)
+        if asked.simulations is None:
+            raise ConfigError("--search options are given without --search.simulations")
+        if asked.simulations and self.prosociality:
+            raise ConfigError(
+                f"{self.actor.name} has learned to value everyone's rewards, and a search looks for"
+                " its own"
+            )
+        return with_search(self.actor, game, asked.valuing(self.search.worth))
 
 
 def write_player(path: Path, trained: Trained) -> None:
@@ -44,6 +60,7 @@ def write_player(path: Path, trained: Trained) -> None:
         "net": json.dumps(to_json(actor.net)),
         "parts": json.dumps(to_json(actor.parts)),
         "search": json.dumps(to_json(trained.search)),
+        "prosociality": json.dumps(trained.prosociality),
     }
     with clear_errors(f"write {path}"):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -71,10 +88,11 @@ def read_player(path: Path) -> Trained:
             from_json(Parts, json.loads(about["parts"])),
         )
         search = from_json(SearchConfig, json.loads(about.get("search", "{}")))
+        prosociality = float(json.loads(about.get("prosociality", "0")))
     except (KeyError, TypeError, ValueError) as error:
         raise ConfigError(f"the player {path} does not say what it is: {error}") from error
     like = jax.eval_shape(actor.init, jax.random.key(0))
-    return Trained(actor, filled(like, arrays, str(path)), search)
+    return Trained(actor, filled(like, arrays, str(path)), search, prosociality)
 
 
 def named(trained: Trained, name: str, *, greedy: bool = False) -> Trained:

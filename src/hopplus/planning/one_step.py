@@ -15,7 +15,7 @@ def one_step(expand: Expand, root: Node, leaf: Leaf, chance: Any, config: Search
     def score(action: jax.Array, chance: Any) -> jax.Array:
         reached = expand(root, action, chance)
         ahead = jnp.where(reached.ended, 0.0, reached.leaf.value)
-        return reached.reward + config.discount * ahead
+        return reached.reward + config.worth * ahead
 
     actions = jnp.arange(len(leaf.prior))
     scores = jax.vmap(jax.vmap(score, in_axes=(None, 0)), in_axes=(0, None))(actions, chance)

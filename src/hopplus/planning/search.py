@@ -186,8 +186,8 @@ def _backed_up(
     values = tree.value.at[new].set(reached.leaf.value)
     value = _at(values, jnp.where(fresh, new, jnp.minimum(known, nodes - 1)))
     gains = jnp.where(on_path, _at(rewards, jnp.where(on_path, path, 0)), 0.0)
-    gains += jnp.where((places == depth) & ~ended, config.discount * value, 0.0)
-    discounts = jnp.asarray(_discounts(depths, config.discount))
+    gains += jnp.where((places == depth) & ~ended, config.worth * value, 0.0)
+    discounts = jnp.asarray(_discounts(depths, config.worth))
     returns = jnp.matmul(gains, discounts, precision="highest")  # [D]
 
     prior = jnp.exp(reached.leaf.prior)

@@ -66,25 +66,26 @@ class Planner:
         return self.actor.again(memory, view)
 
     def act(self, params: Mind, memory: Memory, view: View, key: jax.Array) -> tuple[Memory, Act]:
-        key_noise, key_goals, key_chance, key_act = jax.random.split(key, 4)
+        key_trees, key_chance, key_act = jax.random.split(key, 3)
         c = self.config.within(self.game.horizon)
         with jax.named_scope("prepare"):
             root, leaf = self.root(params, memory, view)
-            leaf = with_noise(leaf, c, key_noise)
             shape = (c.trees, c.simulations or 0, self.game.seats - 1)
             chance = jax.random.uniform(key_chance, shape)
 
         look = search if c.kind == "tree" else one_step
 
         def grow(chance: jax.Array, key: jax.Array) -> Verdict:
-            supposed = self.supposing(params, root, key)
-            return look(self.expand(params), supposed, leaf, chance, c)
+            key_goals, key_noise = jax.random.split(key)
+            supposed = self.supposing(params, root, key_goals)
+            return look(self.expand(params), supposed, with_noise(leaf, c, key_noise), chance, c)
 
-        found = averaged(jax.vmap(grow)(chance, jax.random.split(key_goals, c.trees)))
+        found = averaged(jax.vmap(grow)(chance, jax.random.split(key_trees, c.trees)))
         logits = choice_of(found, leaf, c)
         action = jnp.argmax(logits) if self.actor.greedy else draw(key_act, jnp.exp(logits))
         goal = jnp.zeros(self.actor.goal_size)
-        return root.memory, act_from(logits, action, found.value, goal, root.inferred)
+        # Not the search's own value: with few draws of what the others do it hopes for luck.
+        return root.memory, act_from(logits, action, leaf.value, goal, root.inferred)
 
     def root(self, params: Mind, memory: Memory, view: View) -> tuple[Thought, Leaf]:
         """Where trees begin: the moment that the seat sees, with its memory after that."""
@@ -170,6 +171,16 @@ def with_search(actor: Actor, game: Game, config: SearchConfig) -> Actor | Plann
         raise ConfigError(
             f"search.world is 'learned' but {actor.name} has learned no world: use --search.world"
             " true, or a player trained with --parts opponent world"
+        )
+    if config.infer_every and actor.parts.belief:
+        raise ConfigError(
+            f"search.infer_every is {config.infer_every} but must be 0 with a belief, which is"
+            " about real acts only"
+        )
+    if config.infer_every and not actor.parts.inference:
+        raise ConfigError(
+            f"search.infer_every is {config.infer_every} but {actor.name} infers no goals: leave it"
+            " out, or use a player trained with --parts opponent goal"
         )
     if game.hidden:
         raise ConfigError(f"a search needs the whole game, but nobody sees {game.hidden}")
