@@ -238,10 +238,10 @@ def assert_added_up(tree: Tree, node: int, config: SearchConfig) -> None:
             assert (child > 0) == (turns > 0)
             total += turns * tree.reward[edge]
             if 0 < child < nodes and tree.depth[child] == tree.path.shape[1]:
-                total += config.discount * turns * tree.value[child]
+                total += config.worth * turns * tree.value[child]
             elif 0 < child < nodes:
                 assert tree.visits[child].sum() == turns - 1
-                total += config.discount * (tree.value[child] + tree.total[child].sum())
+                total += config.worth * (tree.value[child] + tree.total[child].sum())
         np.testing.assert_allclose(tree.total[node, action], total, rtol=1e-4, atol=1e-4)
 
 
