@@ -38,6 +38,7 @@ class Train:
 
     def run(self) -> int:
         config: TrainConfig = self.config
+        config.search.check_asked()
         stamp = time.strftime("%Y%m%d-%H%M%S")
         run = new_run(self.runs / (self.name or f"run-{stamp}"), config)
         return carry_on(run, self.json)

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from hopplus.config.check import check, check_whole
+from hopplus.config.check import ConfigError, check, check_whole
 
 MOST = 2**10  # steps ahead
 
@@ -68,6 +68,11 @@ class SearchConfig:
         check(math.isfinite(alpha) and alpha > 0, "search.noise_alpha", alpha, "above 0")
         check(self.values in ("scaled", "raw"), "search.values", self.values, "scaled or raw")
         check(self.choice in ("values", "visits"), "search.choice", self.choice, "values or visits")
+
+    def check_asked(self) -> None:
+        """Raise `ConfigError` if options of a search are given and none is asked for."""
+        if self.simulations is None and self != SearchConfig():
+            raise ConfigError("--search options are given without --search.simulations")
 
     @property
     def worth(self) -> float:

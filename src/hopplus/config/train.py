@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 from hopplus.config.belief import BeliefConfig
-from hopplus.config.check import ConfigError, check, check_whole
+from hopplus.config.check import check, check_whole
 from hopplus.config.game import GameConfig
 from hopplus.config.net import NetConfig
 from hopplus.config.online import (
@@ -128,8 +128,6 @@ class TrainConfig:
         check_parts(self.parts)
         if self.search.simulations:
             self._check_search()
-        elif self.search != SearchConfig():
-            raise ConfigError("--search options are given without --search.simulations")
         if "goal" in self.parts:
             check(
                 self.ppo.unroll >= 2, "ppo.unroll", self.ppo.unroll, "2 or more with the goal part"

@@ -38,8 +38,7 @@ class Trained:
         """The player with the search that is asked for, or that it has learned with."""
         if asked is None or asked == SearchConfig():
             return with_search(self.actor, game, self.play)
-        if asked.simulations is None:
-            raise ConfigError("--search options are given without --search.simulations")
+        asked.check_asked()
         if asked.simulations and self.prosociality:
             raise ConfigError(
                 f"{self.actor.name} has learned to value everyone's rewards, and a search looks for"
