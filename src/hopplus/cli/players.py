@@ -69,6 +69,8 @@ class Playing:
             names.append(full_name(MIXED.join(called), seat))
         elsewhere = [one for name in names for one in options(name) if one not in known]
         known = {**known, **find_guests(elsewhere)}
+        if self.search != SearchConfig() and not known:
+            raise ConfigError("--search options are given, but nobody here has learned anything")
         made = make_game(game)
         seated = {name: named(player, name, greedy=self.greedy) for name, player in known.items()}
         return Setup(game, made, make_company(names, made, seated, search=self.search))
