@@ -1,0 +1,224 @@
+"""Learning from search: the losses by hand, and every preset that does it."""
+
+from dataclasses import replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from hopplus.config import TrainConfig
+from hopplus.learning.imitation import imitation_loss
+from hopplus.learning.learner import Learner, Learning
+from hopplus.learning.ppo import Batch
+from hopplus.learning.restore import make_learner
+from hopplus.learning.trained import Trained
+from hopplus.players.planner import Planner
+from hopplus.presets import PRESETS
+from hopplus.types import Trajectory, View
+from tiny_hop_plus import CONFIG, PPO, jit, same
+from tiny_search import actor_of, begun_beside, mind_of
+
+NEVER = -np.inf
+
+# The losses
+
+LEGAL = np.array(
+    [
+        [True, True, False],
+        [True, True, True],
+        [True, True, True],
+        [True, True, True],
+        [False, True, False],
+    ]
+)
+AIM = np.array(  # of the search; the fourth seat is gone, and the fifth had no choice
+    [
+        [0.25, 0.75, 0.0],
+        [0.5, 0.5, 0.0],
+        [1.0, 0.0, 0.0],
+        [0.0, 0.0, 1.0],
+        [0.0, 1.0, 0.0],
+    ]
+)
+PRESENT = np.array([True, True, True, False, True])
+VALUED = np.array([True, True, False, False, True])
+RETURNS = np.array([1.0, 3.0, 100.0, 100.0, 2.0])
+
+
+def batch() -> Batch:
+    steps = len(LEGAL)
+    zeros = jnp.zeros(steps)
+    view = View(
+        planes=jnp.zeros((steps, 1, 1, 1)),
+        legal=jnp.asarray(LEGAL),
+        time=zeros,
+        last_actions=jnp.zeros((steps, 2), jnp.int32),
+    )
+    with np.errstate(divide="ignore"):
+        aim = jnp.asarray(np.log(AIM), jnp.float32)
+    return Batch(
+        view=view,
+        inferred=jnp.zeros((steps, 0)),
+        action=jnp.zeros(steps, jnp.int32),
+        log_prob=zeros,
+        value=zeros,
+        reward=zeros,
+        returns=jnp.asarray(RETURNS, jnp.float32),
+        present=jnp.asarray(PRESENT),
+        valued=jnp.asarray(VALUED),
+        aim=aim,
+    )
+
+
+def judge(params: Any, view: View, inferred: jax.Array) -> tuple[jax.Array, jax.Array]:
+    logits, value = params
+    return jax.nn.log_softmax(jnp.where(view.legal, logits, NEVER)), value
+
+
+PARAMS = (jnp.log(jnp.array([1.0, 2.0, 5.0])), jnp.float32(2.0))
+
+
+def test_losses_by_hand() -> None:
+    """Policies are 1/3, 2/3 among two and 1/8, 2/8, 5/8 among three; the value is 2."""
+    loss, found = imitation_loss(PARAMS, batch(), judge, value_weight=0.5)
+    crosses = [
+        -0.25 * np.log(1 / 3) - 0.75 * np.log(2 / 3),
+        -0.5 * np.log(1 / 8) - 0.5 * np.log(2 / 8),
+        -np.log(1 / 8),
+    ]
+    own = [-0.25 * np.log(0.25) - 0.75 * np.log(0.75), np.log(2), 0]
+    np.testing.assert_allclose(found["policy_loss"], np.mean(crosses), rtol=1e-5)
+    np.testing.assert_allclose(found["kl"], np.mean(crosses) - np.mean(own), rtol=1e-5)
+    np.testing.assert_allclose(found["value_loss"], (1 + 1 + 0) / 3, rtol=1e-5)
+    two = -(np.log(1 / 3) + 2 * np.log(2 / 3)) / 3
+    three = -(np.log(1 / 8) + 2 * np.log(2 / 8) + 5 * np.log(5 / 8)) / 8
+    np.testing.assert_allclose(found["entropy"], (two + 2 * three + 0) / 4, rtol=1e-5)
+    np.testing.assert_allclose(loss, np.mean(crosses) + 0.5 * 2 / 3, rtol=1e-5)
+
+
+def test_gradients_by_hand() -> None:
+    """Finite, though some actions are illegal and some are never chosen: the policy's less the
+    search's, on average over the three steps that count."""
+    slope, value_slope = jax.grad(
+        lambda params: imitation_loss(params, batch(), judge, value_weight=0.5)[0]
+    )(PARAMS)
+    three = np.array([1, 2, 5]) / 8
+    expected = (np.array([1 / 3, 2 / 3, 0]) - AIM[0] + three - AIM[1] + three - AIM[2]) / 3
+    np.testing.assert_allclose(slope, expected, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(value_slope, 0.5 * 2 * (1 - 1 + 0) / 3, atol=1e-6)
+
+
+def test_steps_that_do_not_count() -> None:
+    """Whatever the search said of a seat that is gone or has no choice, and whatever came of it."""
+
+    def found(batch: Batch) -> Any:
+        return jax.value_and_grad(
+            lambda params: imitation_loss(params, batch, judge, value_weight=0.5), has_aux=True
+        )(PARAMS)
+
+    plain = batch()
+    assert plain.aim is not None
+    other = replace(
+        plain,
+        aim=plain.aim.at[3:].set(jnp.log(jnp.array([0.6, 0.3, 0.1]))),
+        returns=plain.returns.at[2:4].set(-7.0),
+    )
+    assert same(found(plain), found(other))
+    nobody = replace(plain, present=jnp.zeros(5, bool), valued=jnp.zeros(5, bool))
+    (loss, parts), slope = found(nobody)
+    assert loss == 0
+    assert not any(jnp.any(leaf) for leaf in jax.tree.leaves((parts, slope)))
+
+
+# Every preset
+
+DISCOUNT = 0.5
+
+
+def preset(name: str, **settings: Any) -> TrainConfig:
+    """The parts and the search of a preset, all as small as can be."""
+    made = PRESETS[name]
+    search = replace(made.search, simulations=6, trees=2, discount=DISCOUNT)
+    # What goals and worlds learn is what they learn beside PPO, and long to compile.
+    rest = {name: replace(getattr(CONFIG, name), every=0) for name in ("goal", "world")}
+    return replace(CONFIG, parts=made.parts, search=search, **rest, **settings)
+
+
+@pytest.mark.parametrize("name", ["direct-om", "hop-plus-mcts", "one-step"])
+def test_two_updates_of_every_preset(name: str) -> None:
+    """Two seats learn, each by itself; one who has learned before stays as it is. The run in
+    test_resume_search.py is of `hop`."""
+    guest = actor_of()
+    guests = {"guest": Trained(guest, mind_of(guest))}
+    learner = make_learner(preset(name, seats="learn,guest,learn"), guests)
+    player, seats = learner.seating.groups[learner.learning]
+    assert isinstance(player, Planner)
+    assert learner.search == player.config
+    assert seats.tolist() == [0, 2]
+    before = now = begun_beside(learner)
+    update = jit(learner.update)
+    for _ in range(2):
+        now, metrics = update(now)
+    for label, value in jax.device_get(metrics).items():
+        assert np.isfinite(value).all(), label
+    assert metrics["policy_loss"].shape == metrics["kl"].shape == (2,)
+    assert (metrics["kl"] > 0).all()
+    assert "clipped" not in metrics  # which is PPO's
+    own, others = learner.learning, 1 - learner.learning
+    assert jax.tree.leaves(now.params[others])
+    assert same(before.params[others], now.params[others])
+    one, two = (
+        jax.tree.leaves((found.params[own].policy, found.params[own].opponents))
+        for found in (before, now)
+    )
+    for old, new in zip(one, two, strict=True):
+        assert (old != new).reshape(2, -1).any(axis=1).all()
+    if name == "direct-om":
+        assert_values_learn_discounted_returns(learner, now)
+        assert_no_seat_learns_from_another(learner, now)
+
+
+def assert_values_learn_discounted_returns(learner: Learner, now: Learning) -> None:
+    """All episodes end in the last of eight steps with a reward of 1; values are all 0."""
+    _, shapes, _ = jax.eval_shape(learner._play, now.params, now.plays)
+    zeros: Trajectory = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
+    outcome = replace(
+        zeros.outcome,
+        reward=zeros.outcome.reward.at[-1].set(1.0),
+        done=zeros.outcome.done.at[-1].set(True),
+    )
+    played = replace(zeros, outcome=outcome, present=jnp.ones_like(zeros.present))
+    batch = jit(learner.batch)(now.params[learner.learning], now.plays, played)
+    steps = np.arange(PPO.unroll)[::-1]
+    expected = np.tile(np.repeat((DISCOUNT * PPO.mix) ** steps, PPO.games), (2, 1))
+    np.testing.assert_allclose(batch.returns, expected, rtol=1e-5)
+
+
+def assert_no_seat_learns_from_another(learner: Learner, now: Learning) -> None:
+    """What a search would do elsewhere changes nothing in the first seat."""
+    steps = PPO.steps
+    legal = jnp.ones((2, steps, 7), bool)
+    view = View(
+        planes=jnp.ones((2, steps, 3, 3, 6)),
+        legal=legal,
+        time=jnp.zeros((2, steps)),
+        last_actions=jnp.zeros((2, steps, 3), jnp.int32),
+    )
+    zeros, there = jnp.zeros((2, steps)), jnp.ones((2, steps), bool)
+    actions = jnp.zeros((2, steps), jnp.int32)
+    told = jnp.zeros((2, steps, 0))
+    given = Batch(view, told, actions, zeros, zeros, zeros, zeros, there, there)
+
+    @jit
+    def improved(aim: jax.Array) -> Any:
+        minds, optimiser = now.params[learner.learning], now.optimiser
+        lessons = replace(given, aim=jnp.log(jnp.broadcast_to(aim[:, None], legal.shape)))
+        return learner.improve(minds.policy, optimiser, lessons, now.updates, now.key)[0]
+
+    even = jnp.full((2, 7), 1 / 7)
+    one, two = (improved(aim) for aim in (even, even.at[1].set(jnp.arange(7.0) / 21)))
+    for old, new in zip(*map(jax.tree.leaves, (one, two)), strict=True):
+        np.testing.assert_array_equal(old[0], new[0])
+    assert not same(one, two)

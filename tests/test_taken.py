@@ -1,0 +1,76 @@
+"""What others turned out to be after, and models of them that are told so."""
+
+from dataclasses import replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from hopplus.learning.moments import Moments, goals_taken
+from hopplus.learning.online_opponent import OnlineOpponent
+from hopplus.types import Outcome
+from tiny_hop_plus import OPPONENT, PPO, jit, same
+from tiny_search import GAME_MADE, actor_of, mind_of
+
+STAG, HARE = 0, 1
+
+
+def test_goals_taken_by_hand() -> None:
+    """Two games of five steps. In the first, seat 1 takes a hare in the second step and seat 2 a
+    stag in the third, with which the episode ends; seat 0 a stag in the next. In the second game
+    nothing is taken but, in the last step, a hare by seat 2."""
+    took = np.zeros((5, 2, 3, 2), np.int32)
+    took[1, 0, 1, HARE] = took[2, 0, 2, STAG] = took[4, 0, 0, STAG] = took[4, 1, 2, HARE] = 1
+    done = np.zeros((5, 2), bool)
+    done[2, 0] = True
+    nothing = jnp.zeros((5, 2, 3))
+    outcome = Outcome(nothing, nothing, jnp.asarray(done), nothing, jnp.asarray(took), nothing)
+    goals = np.asarray(goals_taken(outcome, np.array([2, 0])))
+    assert goals.shape == (5, 2, 2, 4)
+    none, stag, hare = [0, 0], [1, 0], [0, 1]
+    # Of seat 0, up to and with the step, and of seats 1 and 2; nothing is known across an end.
+    of_seats = [
+        [none, none, none, stag, stag],
+        [hare, hare, none, none, none],
+        [stag, stag, stag, none, none],
+    ]
+    for step in range(5):
+        zero, one, two = (seat[step] for seat in of_seats)
+        assert goals[step, 0, 0].tolist() == zero + one  # the others of seat 2, in order
+        assert goals[step, 0, 1].tolist() == one + two
+        assert goals[step, 1, 0].tolist() == none + none
+        assert goals[step, 1, 1].tolist() == none + hare
+
+
+def test_models_learn_nothing_of_those_who_were_not_seen_to_take_anything() -> None:
+    """Of all play, half of which tells what the second other was after."""
+    actor = actor_of("opponent", "belief")
+    online = OnlineOpponent(GAME_MADE, actor.parts, OPPONENT, np.arange(3)[:, None])
+    minds = jax.tree.map(lambda *one: jnp.stack(one), *(mind_of(actor, seed) for seed in range(3)))
+    rows, games = PPO.unroll, PPO.games
+    starts = jit(jax.vmap(jax.vmap(GAME_MADE.init)))
+    states = starts(jax.random.split(jax.random.key(2), (rows, games)))
+    joints = jnp.full((rows, games, 3), 4)  # all stay
+
+    @jit
+    def fit(inferred: jax.Array) -> Any:
+        moments = Moments(states, joints, inferred=inferred)
+        empty = online.init(minds, moments)
+        beside = replace(empty, ring=online.keep(empty.ring, moments, jnp.int32(0)))
+        after, _, losses = online.fit(minds, beside, jax.random.key(0))
+        return after.opponents, losses, online.measure(minds, moments, jax.random.key(1))
+
+    unknown = jnp.zeros((rows, games, 3, 4))
+    known = unknown.at[:, : games // 2, :, 2 + HARE].set(1.0)
+    models, losses, found = fit(unknown)
+    assert same(models, minds.opponents)
+    assert not losses["cross_entropy"].any()
+    assert not found["count"].any()
+    models, losses, found = fit(known)
+    for before, after in zip(*map(jax.tree.leaves, (minds.opponents, models)), strict=True):
+        np.testing.assert_array_equal(before[:, 0], after[:, 0])
+        assert (before[:, 1] != after[:, 1]).any()
+    assert np.isfinite(losses["cross_entropy"]).all()
+    assert (losses["cross_entropy"] > 0).all()
+    assert (found["count"].sum(axis=1) > 10).all()
