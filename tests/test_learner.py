@@ -42,9 +42,13 @@ def two_updates(learner: Learner) -> tuple[Learning, Learning, dict[str, Any]]:
     return before, after, jax.device_get(metrics)
 
 
-@pytest.mark.parametrize("name", [name for name in PRESETS if name != "hop-plus"])
+BY_PPO = [n for n, c in PRESETS.items() if n != "hop-plus" and not c.search.simulations]
+
+
+@pytest.mark.parametrize("name", BY_PPO)
 def test_every_preset_learns(name: str) -> None:
-    """All but `hop-plus`, long to compile: test_resume_parts.py has six updates of it."""
+    """All but those long to compile: test_resume_parts.py has six updates of `hop-plus`, and
+    test_imitation.py two of each that learns from a search."""
     assert set(ABOUT) == set(PRESETS)
     learner = make_learner(small(PRESETS[name]), {})
     before, after, metrics = two_updates(learner)

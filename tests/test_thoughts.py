@@ -74,6 +74,39 @@ def test_goals_are_inferred_every_so_many_steps_ahead(every: int) -> None:
     assert (moved > 1e-3) == bool(every)
 
 
+def test_a_step_ahead_is_one_of_the_game() -> None:
+    """For every action: what the others do by the chance that is given, and what comes of it."""
+    planner = planner_of("opponent", simulations=1)
+    mind = mind_of(planner)
+    layouts = ("0h . 1h\n. . .\n2 . S", "01S . 2h\n. . h\n. . .")
+    cases = [(layout, steps) for layout in layouts for steps in (0, 11)]  # the first, and the last
+    states = [replace(GAME_MADE.parse(layout), steps=jnp.int32(at)) for layout, at in cases]
+    chance = jnp.array([0.6, 0.9])
+
+    @jit
+    def both(state: Any, action: jax.Array) -> Any:
+        root, _ = planner.root(mind, (), GAME_MADE.view(state, 0))
+        reached = planner.expand(mind)(root, action, chance)
+        others = (jnp.cumsum(root.others, axis=1) <= chance[:, None]).sum(axis=1)
+        after, outcome = GAME_MADE.step(state, jnp.append(action, others))
+        shown = views(GAME_MADE, reached.node.place), views(GAME_MADE, after)
+        return reached, shown, outcome, mind.policy(of_seat(shown[1], 0), jnp.zeros(0))
+
+    stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *states)
+    over_actions = jax.vmap(both, in_axes=(None, 0))
+    found = jax.vmap(over_actions, in_axes=(0, None))(stacked, jnp.arange(7))
+    reached, shown, outcome, (policy, value) = jax.device_get(found)
+    jax.tree.map(np.testing.assert_array_equal, *shown)
+    np.testing.assert_array_equal(reached.reward, outcome.reward[..., 0])
+    np.testing.assert_array_equal(reached.ended, outcome.done | outcome.left[..., 0])
+    np.testing.assert_allclose(reached.leaf.prior, policy, rtol=1e-4)
+    np.testing.assert_allclose(reached.leaf.value, value, rtol=1e-4, atol=1e-6)
+    assert (reached.node.depth == 1).all()
+    assert 0 < reached.ended[::2].mean() < 1
+    assert reached.ended[1::2].all()
+    assert (outcome.reward[..., 0] != outcome.reward[..., 1]).any()
+
+
 def test_each_tree_supposes_goals_drawn_from_the_belief() -> None:
     """As often as is believed, one for each other; models of them are told these."""
     planner = planner_of("opponent", "belief", simulations=1)
