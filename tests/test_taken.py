@@ -19,9 +19,10 @@ STAG, HARE = 0, 1
 def test_goals_taken_by_hand() -> None:
     """Two games of five steps. In the first, seat 1 takes a hare in the second step and seat 2 a
     stag in the third, with which the episode ends; seat 0 a stag in the next. In the second game
-    nothing is taken but, in the last step, a hare by seat 2."""
+    nothing is taken but hares by seat 2 up to the fourth step, and a stag in the last."""
     took = np.zeros((5, 2, 3, 2), np.int32)
-    took[1, 0, 1, HARE] = took[2, 0, 2, STAG] = took[4, 0, 0, STAG] = took[4, 1, 2, HARE] = 1
+    took[1, 0, 1, HARE] = took[2, 0, 2, STAG] = took[4, 0, 0, STAG] = 1
+    took[2:4, 1, 2, HARE] = took[4, 1, 2, STAG] = 1
     done = np.zeros((5, 2), bool)
     done[2, 0] = True
     nothing = jnp.zeros((5, 2, 3))
@@ -40,7 +41,7 @@ def test_goals_taken_by_hand() -> None:
         assert goals[step, 0, 0].tolist() == zero + one  # the others of seat 2, in order
         assert goals[step, 0, 1].tolist() == one + two
         assert goals[step, 1, 0].tolist() == none + none
-        assert goals[step, 1, 1].tolist() == none + hare
+        assert goals[step, 1, 1].tolist() == none + (stag if step == 4 else hare)
 
 
 def test_models_learn_nothing_of_those_who_were_not_seen_to_take_anything() -> None:
