@@ -27,7 +27,7 @@ def test_goals_taken_by_hand() -> None:
     done[2, 0] = True
     nothing = jnp.zeros((5, 2, 3))
     outcome = Outcome(nothing, nothing, jnp.asarray(done), nothing, jnp.asarray(took), nothing)
-    goals = np.asarray(goals_taken(outcome, np.array([2, 0])))
+    goals = np.asarray(goals_taken(outcome, np.array([1, 0])))
     assert goals.shape == (5, 2, 2, 4)
     none, stag, hare = [0, 0], [1, 0], [0, 1]
     # Of seat 0, up to and with the step, and of seats 1 and 2; nothing is known across an end.
@@ -38,10 +38,11 @@ def test_goals_taken_by_hand() -> None:
     ]
     for step in range(5):
         zero, one, two = (seat[step] for seat in of_seats)
-        assert goals[step, 0, 0].tolist() == zero + one  # the others of seat 2, in order
+        assert goals[step, 0, 0].tolist() == two + zero  # the others of seat 1, from it on
         assert goals[step, 0, 1].tolist() == one + two
-        assert goals[step, 1, 0].tolist() == none + none
-        assert goals[step, 1, 1].tolist() == none + (stag if step == 4 else hare)
+        last = stag if step == 4 else hare
+        assert goals[step, 1, 0].tolist() == last + none
+        assert goals[step, 1, 1].tolist() == none + last
 
 
 def test_models_learn_nothing_of_those_who_were_not_seen_to_take_anything() -> None:

@@ -63,7 +63,24 @@ CONFIG = TrainConfig(
 )
 REAL = PPO.steps  # rows of a seat; the imagined ones are behind them
 WARM = 19  # number of an update after the warm-up
-QUICK = {"xla_backend_optimization_level": 0}  # compiling is what these tests spend their time on
+
+
+def _quick() -> dict[str, Any]:
+    """Options with which XLA compiles fast: that is what these tests spend their time on.
+
+    Without its newer emitters it takes less than half of the time; versions that no longer have
+    others do not know the option.
+    """
+    options = {"xla_backend_optimization_level": 0}
+    older = {**options, "xla_cpu_use_fusion_emitters": False}
+    try:
+        jax.jit(lambda: 0, compiler_options=older)()
+    except jax.errors.JaxRuntimeError:
+        return options
+    return older
+
+
+QUICK = _quick()
 
 
 def jit(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,68 +1,24 @@
 """`hopplus diagnose`: what is wrong?"""
 
-import json
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import tyro
 
-from hopplus.cli.measures import print_measures
-from hopplus.cli.options import check_positive
-from hopplus.diagnosis.measures import Measures, finite, write_measures
-from hopplus.diagnosis.models import MOST_ROWS, make_diagnosis, measure_seeds
-from hopplus.learning.dataset import open_data
-from hopplus.learning.parts import load_parts
-from hopplus.runs.folder import open_run
-from hopplus.runs.watchdog import Watchdog
+from hopplus.cli.diagnose_models import DiagnoseModels
+from hopplus.cli.diagnose_seats import DiagnoseSeats
+from hopplus.cli.diagnose_value_loss import DiagnoseValueLoss
 
 
 @dataclass(frozen=True)
 class Diagnose:
-    """Measure the model of a run on play it has not learned from."""
+    """Find out what is wrong with a run, a preset, a model or a game."""
 
-    what: Annotated[Literal["models"], tyro.conf.Positional]
-    """What to look at: models, of a run of `hopplus pretrain`."""
-    run_folder: Annotated[Path, tyro.conf.Positional]
-    """The run's folder."""
-    data: Path | None = None
-    """Recorded play; of data of the same origin as the run's own the held-out episodes are used, of
-    other data all."""
-    out: Path | None = None
-    """Folder for JSON, CSV and pictures; when not given, `diagnosis` in the run, with the name of
-    the data behind it if that is not the run's own."""
-    rows: int = MOST_ROWS
-    """Moments of play to measure by, at most."""
-    json: bool = False
-    """Print JSON instead of tables."""
+    what: (
+        Annotated[DiagnoseSeats, tyro.conf.subcommand("seats")]
+        | Annotated[DiagnoseValueLoss, tyro.conf.subcommand("value-loss")]
+        | Annotated[DiagnoseModels, tyro.conf.subcommand("models")]
+    )
 
     def run(self) -> int:
-        check_positive(rows=self.rows)
-        with Watchdog():
-            out, measures = measure_run(self.run_folder, self.data, self.out, self.rows)
-        if self.json:
-            print(json.dumps({"out": str(out), "seeds": finite(_figures(measures))}, indent=2))
-        else:
-            print_measures(measures)
-            print(f"all figures, tables and pictures are in {out}")
-        return 0
-
-
-def measure_run(
-    path: Path, data_path: Path | None = None, out: Path | None = None, rows: int = MOST_ROWS
-) -> tuple[Path, dict[int, Measures]]:
-    """Measure the best model of every seed of a run and write it down; where, and what."""
-    run = open_run(path)
-    facts = run.facts()
-    setting, best = load_parts(run)
-    data = open_data(data_path or Path(setting.config.data))
-    diagnosis = make_diagnosis(setting, data, facts.get("origin"), rows)
-    measures = measure_seeds(diagnosis, setting, best)
-    own = data.fingerprint == facts.get("data")
-    out = out or run.path / ("diagnosis" if own else f"diagnosis-{data.path.name}")
-    write_measures(out, measures)
-    return out, measures
-
-
-def _figures(measures: dict[int, Measures]) -> dict[int, object]:
-    return {seed: one.figures for seed, one in measures.items()}
+        return self.what.run()

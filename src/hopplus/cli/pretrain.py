@@ -9,7 +9,7 @@ from typing import Annotated
 import numpy as np
 import tyro
 
-from hopplus.cli.diagnose import measure_run
+from hopplus.cli.diagnose_models import measure_run
 from hopplus.cli.measures import print_measures
 from hopplus.config import (
     GameConfig,

@@ -16,14 +16,14 @@ MARKS = ("#000000", "#D55E00", "#009E73", "#CC79A7", "#7A5195", "#A05A00", "#007
 FAINT, SURE = 0.02, 0.999  # probabilities below are not drawn, above without their number
 
 
-def _panels(width: float, height: float, rows: int, columns: int) -> tuple[Figure, Any]:
+def panels(width: float, height: float, rows: int, columns: int) -> tuple[Figure, Any]:
     figure = Figure(figsize=(width, height), layout="constrained")
     return figure, figure.subplots(rows, columns, squeeze=False)
 
 
 def opponent_picture(figures: dict[str, Any]) -> Figure:
     """Confusion matrix, figures by action, calibration."""
-    figure, axes = _panels(16, 5, 1, 3)
+    figure, axes = panels(16, 5, 1, 3)
     names = figures["actions"]
     table = np.array(figures["confusion"], float)
     shares = table / np.maximum(table.sum(axis=1, keepdims=True), 1)
@@ -92,7 +92,7 @@ def _calibration(
 
 def world_picture(figures: dict[str, Any], rewards: np.ndarray) -> Figure:
     """Errors by channel, imagined step after step, calibration of cells, rewards."""
-    figure, axes = _panels(18, 9, 2, 3)
+    figure, axes = panels(18, 9, 2, 3)
     channels, loop, values, said, counts, reward = axes.flat
     rows = figures["channels"]
     names = [row["channel"] for row in rows]
@@ -175,7 +175,7 @@ def _joined(rows: list[dict[str, Any]]) -> dict[str, Any]:
 def worst_picture(game: Game, shown: list[tuple[Sample, Prediction]]) -> Figure:
     """State, prediction and truth side by side, the worst first, with actions and rewards."""
     side = max(3.6, 0.65 * game.shape[1])
-    figure, axes = _panels(3 * side, (side + 0.7) * len(shown), len(shown), 3)
+    figure, axes = panels(3 * side, (side + 0.7) * len(shown), len(shown), 3)
     for row, (sample, prediction) in zip(axes, shown, strict=True):
         names = game.action_names
         acts = [
@@ -239,7 +239,7 @@ def goal_picture(
     figures: dict[str, Any], points: np.ndarray, kind: np.ndarray, names: list[str]
 ) -> Figure:
     """Goals in two dimensions, what a probe reads from them by time, divergence, hits."""
-    figure, axes = _panels(18, 5, 1, 4)
+    figure, axes = panels(18, 5, 1, 4)
     plane, probe, spread, hits = axes[0]
     for number, name in enumerate(names):
         own = points[kind == number]

@@ -28,6 +28,14 @@ from hopplus.types import Memory, Params, Trajectory, View
 Metrics = dict[str, jax.Array]
 
 
+class Lesson(eqx.Module):
+    """What an update was made from, for whoever wants to look into it."""
+
+    plays: Play  # [B, ...] the games after what was played
+    trajectory: Trajectory  # [T, B, ...]
+    batch: Batch  # [sets, M, ...] what the policy learned from
+
+
 class Learning(eqx.Module):
     """Everything that changes while learning; nothing else is needed to go on."""
 
@@ -142,6 +150,10 @@ class Learner:
 
     def update(self, now: Learning) -> tuple[Learning, Metrics]:
         """Play `unroll` steps of every game and improve on them."""
+        return self.update_shown(now)[:2]
+
+    def update_shown(self, now: Learning) -> tuple[Learning, Metrics, Lesson]:
+        """As `update`, and what it was made from."""
         key, key_epochs = jax.random.split(now.key)
         plays, trajectory, played = self._play(now.params, now.plays)
         minds: Mind = now.params[self.learning]
@@ -155,9 +167,14 @@ class Learner:
             minds.policy, now.optimiser, lessons, now.updates, key_epochs
         )
         params = self._with(now.params, replace(minds, policy=policy))
-        returns, episodes = episode_metrics(now.returns, trajectory)
+        returns, episodes = self.episodes(now.returns, trajectory)
         after = Learning(params, optimiser, kept, plays, returns, key, now.updates + 1)
-        return after, episodes | metrics | found | losses
+        shown = Lesson(plays, trajectory, lessons)
+        return after, episodes | metrics | found | losses, shown
+
+    def episodes(self, so_far: jax.Array, trajectory: Trajectory) -> tuple[jax.Array, Metrics]:
+        """What is logged of episodes, and the returns [B, N] of those still in flight."""
+        return episode_metrics(so_far, trajectory)
 
     def batch(self, minds: Mind, plays: Play, trajectory: Trajectory) -> Batch:
         """The steps of the learning seats, [sets, M, ...]: each set of parameters with its own."""

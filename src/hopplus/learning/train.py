@@ -66,7 +66,7 @@ def _train(run: RunFolder, on_update: Callable[[Moment], None]) -> dict[str, Any
     ):
         for number in range(done + 1, config.updates + 1):
             learning, metrics = update(learning)
-            record = _record(number, config, metrics)
+            record = record_of(number, config, metrics)
             _check_finite(record, run)
             run.log(record)
             show(_curves(record), record["steps"])
@@ -114,7 +114,7 @@ def summary(run: RunFolder, config: TrainConfig) -> dict[str, Any]:
     }
 
 
-def _record(number: int, config: TrainConfig, metrics: dict[str, Any]) -> dict[str, Any]:
+def record_of(number: int, config: TrainConfig, metrics: dict[str, Any]) -> dict[str, Any]:
     """What is logged of an update; losses of parts that were not fitted in it are left out."""
     every = {name: getattr(config, name).every for name in ("opponent", "goal", "world")}
     idle = tuple(f"{name}/loss/" for name, n in every.items() if n and (number - 1) % n)

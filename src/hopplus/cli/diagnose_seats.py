@@ -1,0 +1,107 @@
+"""`hopplus diagnose seats`: why do returns depend on the seat number?"""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from hopplus.cli.diagnosed import Diagnosing, finish
+from hopplus.cli.options import check_positive
+from hopplus.diagnosis.faults import Fault
+from hopplus.diagnosis.foreign import diagnose_foreign
+from hopplus.diagnosis.seats import SeatsDiagnosis, SeatsSettings, diagnose_seats, rungs_of
+from hopplus.diagnosis.subject import of_preset, of_run
+from hopplus.presets import PRESETS
+from hopplus.report.page import Section
+from hopplus.runs.progress import Progress
+
+STEPS, QUICK_STEPS = 150_000, 40_000
+CHECKS = 7  # pieces of work besides training
+
+
+@dataclass(frozen=True)
+class DiagnoseSeats(Diagnosing):
+    """Find out why returns depend on the seat number: from the game to the log.
+
+    Also takes the name of a PettingZoo game, as in `hopplus.games.pettingzoo:parallel_env`, whose
+    agents it holds against each other in random play.
+    """
+
+    seeds: int = 5
+    """Runs of a preset, side by side."""
+    episodes: int = 10_000
+    """Episodes for each kind of player that the game is tried with."""
+
+    def run(self) -> int:
+        self._check()
+        check_positive(seeds=self.seeds, episodes=self.episodes)
+        if self.subject not in PRESETS and ":" in self.subject and not Path(self.subject).exists():
+            return self._foreign()
+        settings = SeatsSettings(
+            episodes=self.episodes,
+            seed=self.seed,
+            ablation_steps=QUICK_STEPS if self.quick else STEPS // 2,
+            fewer_rungs=self.quick,
+        )
+        if self.subject in PRESETS:
+            config, fault = self._preset(QUICK_STEPS if self.quick else STEPS)
+            updates = config.updates
+        else:
+            run = self._run()
+            config, fault, updates = run.config(), Fault("none"), 0
+        rungs = rungs_of(config, settings.fewer_rungs)
+        most = sum(replace(rung, steps=settings.ablation_steps).updates for rung in rungs.values())
+        with Progress("diagnosing seats", updates + CHECKS + most, "pieces") as progress:
+
+            def on_step(note: str) -> None:
+                progress.advance(1, note)
+
+            if self.subject in PRESETS:
+                subject = of_preset(self.subject, config, fault, self.seeds, on_step)
+            else:
+                subject = of_run(run, 1)
+            found = diagnose_seats(subject, fault, settings, on_step)
+        sections = _sections(found, config.ppo.steps)
+        finish(
+            "seats",
+            self._folder(),
+            found.verdict,
+            found.checks,
+            found.as_json(),
+            sections,
+            self.json,
+        )
+        return 0
+
+    def _foreign(self) -> int:
+        with Progress("playing", self.episodes, "episodes") as progress:
+            found = diagnose_foreign(self.subject, self.episodes, self.seed, progress.advance)
+        sections = [_seats_section(found)]
+        finish(
+            "seats",
+            self._folder(),
+            found.verdict,
+            found.checks,
+            found.as_json(),
+            sections,
+            self.json,
+        )
+        return 0
+
+
+def _sections(found: SeatsDiagnosis, steps: int) -> list[Section]:
+    from hopplus.diagnosis.seats_picture import ladder_picture, returns_picture
+
+    pictures = [("returns by seat", returns_picture(found, steps))]
+    sections = [Section("Returns by seat", pictures=pictures)]
+    if found.ladder:
+        picture = ladder_picture(found)
+        sections.append(Section("With more and more taken away", pictures=[("ablation", picture)]))
+    return sections
+
+
+def _seats_section(found: SeatsDiagnosis) -> Section:
+    from hopplus.diagnosis.pictures import panels
+    from hopplus.diagnosis.seats_picture import draw_seats
+
+    figure, axes = panels(7, 4, 1, 1)
+    draw_seats(axes[0, 0], found.returns)
+    return Section("Returns by agent", pictures=[("returns by agent", figure)])

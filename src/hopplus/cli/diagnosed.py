@@ -1,0 +1,128 @@
+"""What the diagnoses have in common on the command line: their subject, and how they end."""
+
+import json
+import shlex
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Annotated, Any
+
+import tyro
+from rich.console import Console
+
+from hopplus.cli.options import check_positive, check_seed
+from hopplus.config import ConfigError, GameConfig, TrainConfig
+from hopplus.diagnosis.faults import Fault, find_fault
+from hopplus.diagnosis.finding import Check, Verdict
+from hopplus.diagnosis.measures import finite
+from hopplus.learning.restore import seat_names
+from hopplus.presets import PRESETS
+from hopplus.report.page import Page, Section, write_page
+from hopplus.runs.checkpoint import write_durably
+from hopplus.runs.folder import RunFolder, clear_errors, open_run
+
+
+@dataclass(frozen=True)
+class Diagnosing:
+    """Options of every diagnosis that trains."""
+
+    subject: Annotated[str, tyro.conf.Positional]
+    """A run's folder, or a preset, which is trained for a while."""
+    game: GameConfig = field(default_factory=GameConfig)
+    steps: int | None = None
+    """Environment steps that a preset is trained for, of each seed; fewer with --quick."""
+    seed: int = 0
+    """Seed of everything random."""
+    quick: bool = False
+    """A rough answer in under two minutes."""
+    fault: str | None = None
+    """Build a fault into the preset, to see it found: strength, first-seat, half-updates,
+    step-size, logged-elsewhere, gone-kept, loud-world, zero-goals."""
+    out: Path | None = None
+    """Folder for the page and the JSON file; when not given, `diagnosis` in the run, or here."""
+    json: bool = False
+    """Print JSON instead of words."""
+
+    def _check(self) -> None:
+        check_seed(self.seed)
+        if self.steps is not None:
+            check_positive(steps=self.steps)
+
+    def _preset(self, steps: int) -> tuple[TrainConfig, Fault]:
+        """The preset's configuration with the game and the steps, and the fault to build in."""
+        config = PRESETS[self.subject]
+        config = replace(config, game=self.game, steps=self.steps or steps, seed=self.seed)
+        return config, find_fault(self.fault, config)
+
+    def _run(self) -> RunFolder:
+        """The run that is named; its own game and steps are what counts."""
+        if not Path(self.subject).exists():
+            near = get_close_matches(self.subject, PRESETS, 1)
+            hint = f" (did you mean {near[0]}?)" if near else ""
+            raise ConfigError(
+                f"{self.subject!r} is neither a run's folder nor a preset{hint}; presets are"
+                f" {', '.join(PRESETS)}"
+            )
+        given = {"--game": self.game != GameConfig(), "--steps": self.steps, "--fault": self.fault}
+        if wrong := [name for name, held in given.items() if held]:
+            raise ConfigError(f"{wrong[0]} is given, but a run has its own: it is for presets")
+        run = open_run(Path(self.subject))
+        seat_names(run.config())  # a run of training, not of one model
+        return run
+
+    def _folder(self) -> Path:
+        if self.out:
+            return self.out
+        return Path(self.subject) / "diagnosis" if self._is_run else Path("diagnosis")
+
+    @property
+    def _is_run(self) -> bool:
+        return self.subject not in PRESETS and Path(self.subject).exists()
+
+
+def finish(
+    name: str,
+    folder: Path,
+    verdict: Verdict,
+    checks: Sequence[Check],
+    figures: dict[str, Any],
+    sections: Sequence[Section],
+    as_json: bool,
+) -> None:
+    """Write the page and the JSON file, and say the verdict."""
+    mark = "good" if verdict.healthy else "bad"
+    answer = "Healthy" if verdict.healthy else f"{verdict.name}: {verdict.headline}"
+    lines = [verdict.headline] if verdict.healthy else [verdict.evidence, verdict.advice]
+    if verdict.also:
+        lines.append(f"Also found, perhaps because of it: {', '.join(verdict.also)}.")
+    page = Page(
+        f"hopplus diagnose {name}: {figures['subject']}",
+        answer,
+        mark,
+        lines,
+        shlex.join(["hopplus", *sys.argv[1:]]),
+        [*sections, *map(_section, checks)],
+    )
+    html = folder / f"{name}.html"
+    write_page(html, page)
+    text = json.dumps(finite(figures), indent=2, allow_nan=False)
+    with clear_errors(f"write in {folder}"):
+        write_durably(folder / f"{name}.json", text.encode())
+    if as_json:
+        print(json.dumps({"page": str(html), **finite(figures)}, indent=2))
+        return
+    console = Console(highlight=False, soft_wrap=False)
+    for check in checks:
+        console.print(f"{'✗' if check.fault else '✓'} {check.title}", style="bold", markup=False)
+        console.print(f"  {check.says}", markup=False)
+    console.print()
+    console.print(f"Verdict: {answer} ({verdict.area}).", style="bold", markup=False)
+    for line in lines:
+        console.print(line, markup=False)
+    console.print(f"Pictures and everything else: {html}", markup=False)
+
+
+def _section(check: Check) -> Section:
+    return Section(check.title, check.says, "bad" if check.fault else "good")

@@ -1,0 +1,232 @@
+"""Does every seat learn from its own play, as often and by as much as the others, and is that what
+is logged? Computed anew from what was played, beside the learner's own code."""
+
+import hashlib
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from hopplus.diagnosis.laboratory import Record, lane_of
+from hopplus.games.game import Game, views
+from hopplus.learning.learner import Learner, Learning, Lesson
+from hopplus.types import Trajectory
+
+Digests = Counter[bytes]  # of rows, each as often as it occurs
+
+
+@dataclass(frozen=True)
+class SeatRows:
+    """What one seat saw, did and got, row by row, in no order."""
+
+    there: Digests  # while it was present
+    gone: Digests  # after it had left
+
+    @property
+    def all(self) -> Digests:
+        return self.there + self.gone
+
+
+def digest(rows: Digests) -> str:
+    """One short hash for rows in any order."""
+    found = hashlib.sha256()
+    for row, count in sorted(rows.items()):
+        found.update(row + count.to_bytes(8, "big"))
+    return found.hexdigest()[:12]
+
+
+def _digests(parts: Sequence[np.ndarray]) -> list[bytes]:
+    """A hash of each row of arrays [M, ...]."""
+    rows = [np.ascontiguousarray(part).reshape(len(part), -1).view(np.uint8) for part in parts]
+    joined = np.ascontiguousarray(np.concatenate(rows, axis=1))
+    return [hashlib.blake2b(row.tobytes(), digest_size=16).digest() for row in joined]
+
+
+def _content(view: Any, action: Any, reward: Any) -> list[np.ndarray]:
+    """Rows [M, ...] of what was seen, done and got, as plain numbers."""
+    parts = (view.planes, view.legal, view.time, view.last_actions, action, reward)
+    return [np.asarray(part, np.float32) for part in parts]
+
+
+def seat_rows(game: Game, trajectory: Trajectory, prosociality: float) -> list[SeatRows]:
+    """[N] what each seat saw, did and got in a trajectory [T, B, ...] of one lane."""
+    seen = jax.device_get(
+        jax.jit(jax.vmap(jax.vmap(lambda state: views(game, state))))(trajectory.state)
+    )
+    reward = np.asarray(trajectory.outcome.reward)
+    mean = reward.mean(axis=-1, keepdims=True)
+    reward = (1 - prosociality) * reward + prosociality * mean if prosociality else reward
+    present = np.asarray(trajectory.present)
+    found = []
+    for seat in range(game.seats):
+        own, action, got = jax.tree.map(
+            lambda leaf: leaf[:, :, seat].reshape(-1, *leaf.shape[3:]),  # noqa: B023
+            (seen, np.asarray(trajectory.act.action), reward),
+        )
+        rows = _digests(_content(own, action, got))
+        there = present[:, :, seat].reshape(-1)
+        found.append(
+            SeatRows(
+                Counter(row for row, held in zip(rows, there, strict=True) if held),
+                Counter(row for row, held in zip(rows, there, strict=True) if not held),
+            )
+        )
+    return found
+
+
+@dataclass(frozen=True)
+class DataAudit:
+    """For each set of parameters, whose play it learned from."""
+
+    seats: list[list[int]]  # [sets] the seats whose play it should be
+    hashes: list[str]  # [sets] of the rows that were learned from
+    own_hashes: list[str]  # [sets] of the rows that should have been
+    taken_from: list[list[int] | None]  # [sets] the seats whose rows they are; None: nobody's
+    after_leaving: list[int]  # [sets] rows learned from of a seat that had left
+    rows: list[int]  # [sets] rows learned from
+    presence: list[float]  # [sets] share of the steps at which its seats were present
+
+    def as_json(self) -> dict[str, Any]:
+        return dict(vars(self))
+
+
+def data_audit(learner: Learner, trajectory: Trajectory, lesson: Lesson) -> DataAudit:
+    """Hold what was learned from (`lesson`, of one lane) against what was played."""
+    own = seat_rows(learner.game, trajectory, learner.config.prosociality)
+    sets = learner.beside.seats
+    batch = jax.device_get(lesson.batch)
+    audits = [_set_audit(own, batch, number, seats.tolist()) for number, seats in enumerate(sets)]
+    present = np.asarray(trajectory.present).mean(axis=(0, 1))
+    return DataAudit(
+        seats=sets.tolist(),
+        hashes=[audit[0] for audit in audits],
+        own_hashes=[audit[1] for audit in audits],
+        taken_from=[audit[2] for audit in audits],
+        after_leaving=[audit[3] for audit in audits],
+        rows=[audit[4] for audit in audits],
+        presence=[float(present[seats].mean()) for seats in sets],
+    )
+
+
+def _set_audit(
+    own: list[SeatRows], batch: Any, number: int, seats: list[int]
+) -> tuple[str, str, list[int] | None, int, int]:
+    real = np.ones(batch.present[number].shape, bool)
+    if batch.imagined is not None:
+        real = ~batch.imagined[number]
+    counted = real & (batch.present[number] | batch.valued[number])
+    view = jax.tree.map(lambda leaf: leaf[number][counted], batch.view)
+    action, reward = batch.action[number][counted], batch.reward[number][counted]
+    learned: Digests = Counter(_digests(_content(view, action, reward)))
+    should: Digests = Counter()
+    for seat in seats:
+        should += own[seat].there
+    if learned == should:
+        return digest(learned), digest(should), seats, 0, learned.total()
+    of_seats = [seat for seat, rows in enumerate(own) if rows.there and learned >= rows.there]
+    gone: Digests = Counter()
+    for seat in of_seats:
+        gone += learned & (own[seat].all - own[seat].there)
+    known = of_seats or None
+    return digest(learned), digest(should), known, gone.total(), learned.total()
+
+
+@dataclass(frozen=True)
+class LogAudit:
+    """[N] returns of the episodes that ended in an update, as logged and added up anew."""
+
+    logged: list[float]
+    true: list[float]
+
+    @property
+    def right(self) -> bool:
+        return bool(np.allclose(self.logged, self.true, atol=1e-2, rtol=1e-4))
+
+    @property
+    def moved(self) -> list[int] | None:
+        """For each seat, whose return was logged as its own; None where that cannot be told."""
+        found = []
+        for logged in self.logged:
+            near = np.flatnonzero(np.isclose(self.true, logged, atol=1e-2, rtol=1e-4))
+            if len(near) != 1:
+                return None
+            found.append(int(near[0]))
+        return found
+
+    def as_json(self) -> dict[str, Any]:
+        return {"logged": self.logged, "true": self.true, "moved": self.moved}
+
+
+def log_audit(before: Learning, trajectory: Trajectory, record: Record, lane: int) -> LogAudit:
+    """Hold an update's record against its trajectory, of one lane."""
+    returns = np.array(before.returns[lane], np.float64)  # [B, N] of episodes in flight
+    reward, done = (
+        np.asarray(part) for part in (trajectory.outcome.reward, trajectory.outcome.done)
+    )
+    total = np.zeros(returns.shape[1])
+    for got, ended in zip(reward, done, strict=True):
+        returns += got
+        total += returns[ended].sum(axis=0)
+        returns[ended] = 0
+    return LogAudit([float(value) for value in record["return_sum"][lane]], total.tolist())
+
+
+@dataclass(frozen=True)
+class StepAudit:
+    """How often and by how much each set of parameters was changed."""
+
+    counts: list[int]  # [sets] gradient steps so far
+    expected: int  # of which there should have been so many
+    sizes: list[float]  # [sets] of a step, as a share of the step size that was asked for
+
+    def as_json(self) -> dict[str, Any]:
+        return dict(vars(self))
+
+
+def step_audit(learner: Learner, learning: Learning, lesson: Lesson, lane: int) -> StepAudit:
+    """Take one more gradient step with everything in one batch; how far it should go is known."""
+    taken = lane_of((learning.params[learner.learning].policy, learning.optimiser), lane)
+    policy, optimiser = taken
+    batch = lane_of(lesson.batch, lane)
+    counts = np.asarray(optax.tree.get_all_with_path(optimiser, "count")[0][1])
+    c = learner.config
+    # The step size may have fallen to nothing at the end of a run.
+    still = replace(learner, config=replace(c, epochs=1, minibatches=1, anneal=False))
+
+    def step(policy: Any, state: Any, batch: Any, updates: Any, key: jax.Array) -> jax.Array:
+        after, state, _ = still.improve(policy, state, batch, updates, key)
+        adam = state[1][0]
+        count = adam.count.astype(jnp.float32)
+
+        def wanted(mean: jax.Array, square: jax.Array) -> jax.Array:
+            by_set = count.reshape(-1, *[1] * (mean.ndim - 1))
+            scale = jnp.sqrt(square / (1 - 0.999**by_set)) + 1e-5
+            way: jax.Array = -mean / (1 - 0.9**by_set) / scale
+            return way
+
+        change = jax.tree.map(lambda new, old: new - old, after, policy)
+        towards = jax.tree.map(wanted, adam.mu, adam.nu)
+
+        def dot(one: Any, two: Any) -> jax.Array:
+            sums = jax.tree.map(lambda a, b: (a * b).reshape(len(a), -1).sum(axis=1), one, two)
+            total: jax.Array = jnp.stack(jax.tree.leaves(sums)).sum(axis=0)
+            return total
+
+        size: jax.Array = dot(change, towards) / dot(towards, towards)
+        return size / c.learning_rate
+
+    # Two in a row: one that is left out every second time cannot hide.
+    key = jax.random.key(0)
+    compiled = jax.jit(step)
+    sizes = [
+        np.asarray(compiled(policy, optimiser, batch, learning.updates + more, key))
+        for more in range(2)
+    ]
+    largest = np.maximum(*sizes)
+    expected = int(learning.updates) * c.epochs * c.minibatches
+    return StepAudit(counts.tolist(), expected, largest.tolist())

@@ -1,0 +1,170 @@
+"""Does a game treat its seats alike? Its rules, exactly; and what comes of playing it.
+
+A board can be turned: seat k's own view of it shows k as the first seat, so the state that this
+view shows is the same board with the seats renamed. Rules that treat seats alike do to the
+turned board what they do to the board.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from hopplus.diagnosis.ordering import Ordering, of_episodes
+from hopplus.evaluation.evaluate import first_episodes
+from hopplus.games.game import Game, views
+from hopplus.learning.rollout import begin, rollout, start
+from hopplus.players.scripted import scripted
+from hopplus.players.seating import Seating
+from hopplus.types import State
+
+CLOSE = 1e-5  # rewards that differ by less are equal
+
+
+@dataclass(frozen=True)
+class Symmetry:
+    """Steps played on boards and on the same boards turned."""
+
+    steps: int
+    different: int  # steps after which anything differed
+    known: bool  # whether a view shows all that the rules depend on, so that boards can be turned
+    example: str  # one step that differed, in words
+
+    def as_json(self) -> dict[str, Any]:
+        return dict(vars(self))
+
+
+def turned(game: Game, state: State, by: jax.Array | int) -> State:
+    """The same board with seat `by` as the first, the next as the second, and so on."""
+    return game.seen(game.view(state, by))
+
+
+@eqx.filter_jit
+def _random_play(game: Game, keys: jax.Array) -> tuple[State, jax.Array]:
+    """[T, B] states of random play, and joint actions that need not be legal."""
+    seating = Seating((scripted("random", game),) * game.seats)
+    params = seating.init(keys[0])
+    plays = jax.vmap(lambda key: start(game, seating, key))(keys)
+    trajectory = rollout(game, seating, params, plays, game.horizon)[1]
+    shape = trajectory.act.action.shape
+    joint = jax.random.randint(keys[0], shape, 0, len(game.action_names))
+    played = jnp.where(jnp.arange(shape[0])[:, None, None] % 2 == 0, joint, trajectory.act.action)
+    return trajectory.state, played
+
+
+@eqx.filter_jit
+def _differs(game: Game, state: State, joint: jax.Array, by: int) -> tuple[jax.Array, ...]:
+    """[] bool whether a step does something else on the turned board; both rewards [N], in the
+    order of the board as it was."""
+    order = (by + jnp.arange(game.seats)) % game.seats
+    after, outcome = game.step(state, joint)
+    after_turned, outcome_turned = game.step(turned(game, state, by), joint[order])
+    differs = outcome_turned.done != outcome.done
+    differs |= (jnp.abs(outcome_turned.reward - outcome.reward[order]) > CLOSE).any()
+    for name in ("left", "illegal", "took"):
+        one, two = getattr(outcome, name)[order], getattr(outcome_turned, name)
+        differs |= (one != two).any()
+    seen = jax.tree.map(lambda leaf: leaf[order], views(game, after))
+    same = jax.tree.map(lambda a, b: (a == b).all(), seen, views(game, after_turned))
+    differs |= ~jnp.stack(jax.tree.leaves(same)).all()
+    return differs, outcome.reward, outcome_turned.reward[jnp.argsort(order)]
+
+
+def step_symmetry(game: Game, seed: int, games: int = 128) -> Symmetry:
+    """Play steps of random games on every turn of their boards."""
+    keys = jax.random.split(jax.random.key(seed), games)
+    state, joint = jax.tree.map(
+        lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), _random_play(game, keys)
+    )
+    over = jax.jit(
+        jax.vmap(lambda s, j, by: _differs(game, s, j, by), in_axes=(0, 0, None)),
+    )
+    as_seen = np.asarray(over(state, joint, 0)[0])
+    count = len(as_seen)
+    if as_seen.any():  # what a seat sees does not show everything
+        return Symmetry(count, 0, False, "")
+    different, example = 0, ""
+    for by in range(1, game.seats):
+        differs, reward, other = (np.asarray(part) for part in over(state, joint, by))
+        different += int(differs.sum())
+        if differs.any() and not example:
+            where = int(np.argmax(differs))
+            example = _example(game, state, joint, where, by, reward[where], other[where])
+    return Symmetry(count * (game.seats - 1), different, True, example)
+
+
+def _example(
+    game: Game,
+    state: State,
+    joint: jax.Array,
+    where: int,
+    by: int,
+    reward: np.ndarray,
+    other: np.ndarray,
+) -> str:
+    board = game.show(jax.tree.map(lambda leaf: leaf[where], state))
+    acts = ", ".join(game.action_names[action] for action in np.asarray(joint[where]))
+    return (
+        f"{board}\nactions of seats 0 to {game.seats - 1}: {acts}\n"
+        f"rewards: {np.round(reward, 3).tolist()}; with seat {by} named first:"
+        f" {np.round(other, 3).tolist()}"
+    )
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Players of one kind in all seats, on boards and all their turns."""
+
+    players: str
+    episodes: int
+    by_name: Ordering  # of boards, each the mean over all its turns
+    by_place: Ordering
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "players": self.players,
+            "episodes": self.episodes,
+            "by_name": self.by_name.as_json(),
+            "by_place": self.by_place.as_json(),
+        }
+
+
+@eqx.filter_jit
+def _turned_play(game: Game, seating: Seating, params: Any, key: jax.Array) -> jax.Array:
+    """[N, N] returns of each seat's name, for each turn of one board."""
+    key_game, key_play = jax.random.split(key)
+    state = game.init(key_game)
+
+    def play(by: jax.Array, key: jax.Array) -> Any:
+        return begin(game, seating, turned(game, state, by), key)
+
+    seats = game.seats
+    plays = jax.vmap(play)(jnp.arange(seats), jax.random.split(key_play, seats))
+    trajectory = rollout(game, seating, params, plays, game.horizon)[1]
+    returns: jax.Array = first_episodes(trajectory).returns
+    return returns
+
+
+def placement(game: Game, player: str, seed: int, episodes: int) -> Placement:
+    """Play at least that many episodes with one kind of player in all seats; told apart are the
+    name of a seat and the place it was dealt."""
+    seats = game.seats
+    seating = Seating((scripted(player, game),) * seats)
+    params = seating.init(jax.random.key(seed))
+    boards = -(-episodes // seats)
+    keys = jax.random.split(jax.random.fold_in(jax.random.key(seed), 1), boards)
+    found = jax.jit(jax.vmap(lambda key: _turned_play(game, seating, params, key)))(keys)
+    returns = np.asarray(found, np.float64)  # [E, turns, N]
+    # On the board turned by k, the name n sits where seat n + k was dealt.
+    turn, name = np.meshgrid(np.arange(seats), np.arange(seats), indexing="ij")
+    by_place = np.zeros_like(returns)
+    by_place[:, turn, (name + turn) % seats] = returns[:, turn, name]
+    return Placement(
+        player,
+        boards * seats,
+        of_episodes(returns.mean(axis=1)),
+        of_episodes(by_place.mean(axis=1)),
+    )

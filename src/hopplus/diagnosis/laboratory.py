@@ -1,0 +1,133 @@
+"""A learner whose updates can be looked into, and repeated under other conditions.
+
+Seeds and conditions are lanes side by side in one program, so that whatever is asked of it is
+compiled once.
+"""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, fields, replace
+from typing import Any, TypeVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from hopplus.config import TrainConfig
+from hopplus.learning.dreams import Dreams
+from hopplus.learning.learner import Learner, Learning, Lesson
+from hopplus.learning.ppo import Batch
+from hopplus.learning.seeds import seed_keys
+from hopplus.learning.train import record_of
+from hopplus.planning.imagine import Dream, Imagination
+from hopplus.players.mind import Mind
+
+Record = dict[str, Any]
+Tree = TypeVar("Tree")
+
+
+class Switch(eqx.Module):
+    """What imagination is allowed; arrays, so that lanes may differ."""
+
+    imagine: jax.Array  # [] bool, learn from imagined steps at all
+    reward: jax.Array  # [] float32, imagined rewards count this many times
+    critic: jax.Array  # [] bool, values learn from imagined steps too
+
+
+@dataclass(frozen=True)
+class SwitchedDreams(Dreams):
+    """Imagination with a switch at it."""
+
+    inner: Dreams
+    switch: Switch
+
+    def imagination(self, mind: Mind) -> Imagination:
+        return self.inner.imagination(mind)
+
+    def batch(self, dream: Dream, observed: jax.Array, open_: jax.Array) -> Batch:
+        dream = replace(dream, reward=dream.reward * self.switch.reward)
+        batch = self.inner.batch(dream, observed, open_ & self.switch.imagine)
+        return replace(batch, valued=batch.present & self.switch.critic)
+
+
+def _switched(learner: Learner, switch: Switch) -> Learner:
+    dreams = learner.beside.dreams
+    if dreams is None:
+        return learner
+    plain = {part.name: getattr(dreams, part.name) for part in fields(Dreams)}
+    beside = replace(learner.beside, dreams=SwitchedDreams(**plain, inner=dreams, switch=switch))
+    return replace(learner, beside=beside)
+
+
+class Laboratory:
+    """Updates of `lanes` learnings side by side."""
+
+    def __init__(self, learner: Learner, config: TrainConfig, lanes: int) -> None:
+        self.learner, self.config, self.lanes = learner, config, lanes
+        axes = Learning(0, 0, 0, 0, 0, 0, updates=None)  # type: ignore[arg-type]
+
+        def update(switch: Switch, now: Learning) -> tuple[Learning, Any, Lesson]:
+            return _switched(learner, switch).update_shown(now)
+
+        self._update: Callable[..., Any] = jax.jit(
+            jax.vmap(update, in_axes=(0, axes), out_axes=(axes, 0, 0))
+        )
+
+    def first(self) -> Learning:
+        """Fresh beginnings, a seed in each lane; the update is compiled meanwhile."""
+        keys = seed_keys(replace(self.config, seeds=self.lanes))
+        with ThreadPoolExecutor(1) as beside:
+            made = beside.submit(
+                lambda: jax.block_until_ready(jax.jit(self.learner.init_all)(keys))
+            )
+            shapes = jax.eval_shape(self.learner.init_all, keys)
+            self._update = self._update.lower(self.as_it_is(), shapes).compile()  # type: ignore[attr-defined]
+            first: Learning = made.result()
+        return first
+
+    def as_it_is(self) -> Switch:
+        """Everything as configured, in every lane."""
+        return self.switches([self.usual()] * self.lanes)
+
+    def usual(self, **changes: Any) -> dict[str, Any]:
+        """The switch of one lane as configured, but for the changes."""
+        critic = self.config.imagine.critic_on == "both"
+        return {"imagine": True, "reward": 1.0, "critic": critic, **changes}
+
+    def switches(self, lanes: Sequence[dict[str, Any]]) -> Switch:
+        return Switch(
+            imagine=jnp.array([lane["imagine"] for lane in lanes]),
+            reward=jnp.array([lane["reward"] for lane in lanes], jnp.float32),
+            critic=jnp.array([lane["critic"] for lane in lanes]),
+        )
+
+    def update(self, now: Learning, switch: Switch) -> tuple[Learning, Record, Lesson]:
+        """One update of every lane: what is learned then, what would be logged, and from what."""
+        after, metrics, lesson = self._update(switch, now)
+        return after, record_of(int(now.updates) + 1, self.config, metrics), lesson
+
+
+def lanes_of(learning: Learning, lanes: Sequence[int]) -> Learning:
+    """The lanes of these numbers, any of them as often as it is named."""
+    where = np.asarray(lanes)
+
+    def taken(tree: Tree) -> Tree:
+        picked: Tree = jax.tree.map(lambda leaf: leaf[where], tree)
+        return picked
+
+    return Learning(
+        taken(learning.params),
+        taken(learning.optimiser),
+        taken(learning.kept),
+        taken(learning.plays),
+        taken(learning.returns),
+        taken(learning.key),
+        learning.updates,  # the same for all
+    )
+
+
+def lane_of(tree: Tree, lane: int) -> Tree:
+    """One lane of anything that has them all."""
+    found: Tree = jax.tree.map(lambda leaf: leaf[lane], tree)
+    return found

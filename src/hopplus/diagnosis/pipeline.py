@@ -1,0 +1,147 @@
+"""One more update, looked into: whose play is learned from, how far steps go, what is logged."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from hopplus.diagnosis.audit import DataAudit, StepAudit, data_audit, log_audit, step_audit
+from hopplus.diagnosis.finding import Check
+from hopplus.diagnosis.laboratory import lane_of, lanes_of
+from hopplus.diagnosis.subject import Subject
+
+
+def pipeline_checks(subject: Subject) -> list[Check]:
+    """Of the first lane; what is wrong there is wrong in the code, and so in all."""
+    learner, now = subject.learner, subject.learning
+    checks = [players_check(subject)]
+    _, record, lesson = subject.laboratory.update(now, subject.laboratory.as_it_is())
+    first = lane_of(lesson, 0)
+    data = data_audit(learner, first.trajectory, first)
+    checks += data_checks(data)
+    log = log_audit(now, first.trajectory, record, 0)
+    whose = f"; seats show those of {log.moved}" if log.moved else ""
+    checks.append(
+        Check(
+            "The log",
+            f"Returns of the episodes that ended, by seat, logged {_rounded(log.logged)}, added up"
+            f" anew {_rounded(log.true)}{'' if log.right else whose}.",
+            None if log.right else "wrong-log",
+            log.as_json(),
+        )
+    )
+    steps = step_audit(learner, lanes_of(now, [0]), lesson, 0)
+    checks += step_checks(steps)
+    return checks
+
+
+def players_check(subject: Subject) -> Check:
+    """Who sits there, field by field."""
+    players = subject.learner.seating.players
+    settings = [_fields(player) for player in players]
+    names = sorted({name for own in settings for name in own})
+    differing = {
+        name: [own.get(name) for own in settings]
+        for name in names
+        if len({own.get(name) for own in settings}) > 1
+    }
+    says = f"{len(names)} settings of each seat's player are the same for all seats."
+    if differing:
+        shown = "; ".join(f"{name}: {', '.join(map(str, own))}" for name, own in differing.items())
+        says = f"Seats have different players. {shown}"
+    return Check(
+        "Configuration, field by field",
+        says,
+        "different-players" if differing else None,
+        {"compared": names, "differing": differing},
+    )
+
+
+def _fields(player: Any) -> dict[str, str]:
+    """A player's settings by their names, as text."""
+
+    def flat(prefix: str, value: Any) -> dict[str, str]:
+        if isinstance(value, dict):
+            found: dict[str, str] = {}
+            for name, inner in value.items():
+                found |= flat(f"{prefix}.{name}" if prefix else str(name), inner)
+            return found
+        return {prefix: str(value)}
+
+    return {"kind": type(player).__name__, **flat("", asdict(player))}
+
+
+def data_checks(data: DataAudit) -> list[Check]:
+    """Content hashes, and presence."""
+    wrong = [
+        (number, seats)
+        for number, seats in enumerate(data.taken_from)
+        if seats != data.seats[number]
+    ]
+    lines = []
+    for number, taken in wrong:
+        whose = f"seat {', '.join(map(str, taken))}'s" if taken else "nobody's"
+        lines.append(f"seat {_names(data.seats[number])} learned from {whose} play")
+    hashes = ", ".join(
+        f"{_names(seats)}: {one}" + ("" if one == own else f" (own {own})")
+        for seats, one, own in zip(data.seats, data.hashes, data.own_hashes, strict=True)
+    )
+    checks = [
+        Check(
+            "The data: whose play",
+            (
+                f"Hashes of what each seat learned from are those of its own play ({hashes})."
+                if not wrong
+                else f"{'; '.join(lines)}. Hashes {hashes}."
+            ),
+            "wrong-seat-data" if wrong else None,
+            data.as_json(),
+        )
+    ]
+    kept = sum(data.after_leaving)
+    presence = ", ".join(f"{share:.0%}" for share in data.presence)
+    checks.append(
+        Check(
+            "The data: presence",
+            f"Seats were on the board at {presence} of all steps and learned from"
+            f" {', '.join(f'{rows:,}' for rows in data.rows)} rows"
+            + (
+                f", of which {kept:,} are of seats that had left."
+                if kept
+                else ", none after leaving."
+            ),
+            "steps-after-leaving" if kept else None,
+        )
+    )
+    return checks
+
+
+def _names(seats: Sequence[int]) -> str:
+    return "+".join(map(str, seats))
+
+
+def _rounded(values: Sequence[float]) -> list[float]:
+    return [round(value, 2) for value in values]
+
+
+def step_checks(steps: StepAudit) -> list[Check]:
+    """Counts of gradient steps, and their size."""
+    late = [count != steps.expected for count in steps.counts]
+    still = [size < 1e-3 for size in steps.sizes]
+    off = [abs(size - 1) > 0.02 for size in steps.sizes]
+    few = any(late) or any(still)
+    sizes = ", ".join(f"{size:.3f}" for size in steps.sizes)
+    return [
+        Check(
+            "Updates",
+            f"Gradient steps by seat: {', '.join(f'{count:,}' for count in steps.counts)}; there"
+            f" should be {steps.expected:,}.",
+            "fewer-updates" if few else None,
+            {"counts": steps.counts, "expected": steps.expected},
+        ),
+        Check(
+            "Step size",
+            f"A step goes {sizes} of the way that the configured step size says.",
+            "step-size" if any(off) and not any(still) else None,
+            {"sizes": steps.sizes},
+        ),
+    ]

@@ -1,0 +1,64 @@
+"""What is diagnosed: a run as it was left, or a preset that is trained for a while."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from hopplus.config import ConfigError, TrainConfig
+from hopplus.diagnosis.faults import Fault
+from hopplus.diagnosis.laboratory import Laboratory, Record, lanes_of
+from hopplus.learning.learner import Learner, Learning
+from hopplus.learning.restore import empty_learning, make_learner, restored_learner
+from hopplus.runs.folder import RunFolder
+
+OnStep = Callable[[str], None]  # told what was just done, once for each unit of work
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A learner, how far it has come in each of its lanes, and what was logged on the way."""
+
+    name: str
+    config: TrainConfig
+    laboratory: Laboratory
+    learning: Learning  # [lanes, ...]
+    records: list[Record]
+
+    @property
+    def learner(self) -> Learner:
+        return self.laboratory.learner
+
+
+def of_run(run: RunFolder, lanes: int, steady: bool = False) -> Subject:
+    """A run at its newest checkpoint; its seeds fill the lanes, as often as needed.
+
+    Where the run goes on from there, `steady` keeps its step size from falling any further: at the
+    end of a run there would be none left.
+    """
+    config = run.config()
+    learner = restored_learner(run)
+    saved = run.load(empty_learning(learner, config))
+    records = run.metrics()
+    if saved is None or not records:
+        raise ConfigError(f"{run.path} has no usable checkpoint and log yet: train it for a while")
+    if steady and config.ppo.anneal:
+        rate = config.ppo.learning_rate / 2
+        learner = replace(learner, config=replace(config.ppo, anneal=False, learning_rate=rate))
+    laboratory = Laboratory(learner, config, lanes)
+    seeds = [lane % config.seeds for lane in range(lanes)]
+    learning = lanes_of(saved.tree, seeds)
+    return Subject(run.path.name, config, laboratory, learning, records)
+
+
+def of_preset(name: str, config: TrainConfig, fault: Fault, lanes: int, on_step: OnStep) -> Subject:
+    """Train all lanes to the configuration's steps, each with a seed of its own."""
+    config = replace(fault.config(config), seeds=lanes)
+    learner = fault.learner(make_learner(config, {}))
+    laboratory = Laboratory(learner, config, lanes)
+    learning = laboratory.first()
+    switch = laboratory.as_it_is()
+    records = []
+    for number in range(config.updates):
+        learning, record, _ = laboratory.update(learning, switch)
+        records.append(record)
+        on_step(f"training {name}, update {number + 1} of {config.updates}")
+    return Subject(name, config, laboratory, learning, records)

@@ -1,0 +1,354 @@
+"""Why is the value loss large? By source, by seat, over time, and with parts of it switched off."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+
+from hopplus.diagnosis.audit import data_audit
+from hopplus.diagnosis.finding import Check, Illness, Verdict, verdict_of
+from hopplus.diagnosis.laboratory import Record, lane_of, lanes_of
+from hopplus.diagnosis.pipeline import data_checks
+from hopplus.diagnosis.sources import (
+    OpponentCheck,
+    Source,
+    Targets,
+    WorldCheck,
+    opponent_check,
+    sources,
+    targets,
+    world_check,
+)
+from hopplus.diagnosis.subject import OnStep, Subject
+
+LARGE = 10.0  # a value loss beyond what rewards of a few units can bring
+FAR = 2.0  # so many times too large, or too small, is wrong
+BLIND = 1.2  # cross-entropy, as a multiple of that of knowing nothing, above which models mislead
+RIGHT = 0.8  # share of next views that a world model must foresee
+
+ILLNESSES = {
+    "wrong-seat-data": Illness(
+        "wrong seat's data",
+        "seats learn from another seat's play, whose returns are not theirs to predict",
+        "Look where trajectories are taken apart by seat: a name that is not found must be an"
+        " error, never the first seat.",
+    ),
+    "steps-after-leaving": Illness(
+        "wrong data",
+        "steps after a player has left are learned from",
+        "Mask every loss with the presence of the seat before the step.",
+    ),
+    "world-rewards": Illness(
+        "world model",
+        "the world model's rewards are not those of the game, and imagined returns with them",
+        "Keep the critic on real steps (--imagine.critic-on real), clip imagined rewards"
+        " (--imagine.reward clipped), and look at how rewards are scaled on the way to the model.",
+    ),
+    "world-immature": Illness(
+        "world model immature",
+        "imagined steps are learned from before the world model is right",
+        "Let the gate close earlier (--imagine.gate 0.2), warm up longer (--imagine.warm-up), or"
+        " pretrain the world (hopplus pretrain world, --world.from).",
+    ),
+    "goal-mismatch": Illness(
+        "goal mismatch",
+        "goals in imagination are not like goals in play",
+        "Infer goals in imagination exactly as in play, from the memory of the moment where it"
+        " begins.",
+    ),
+    "opponents-wrong": Illness(
+        "opponent models wrong",
+        "models of the others are worse than knowing nothing",
+        "Look at what they learn from (players that have left?) and measure them: hopplus diagnose"
+        " models.",
+    ),
+    "reward-scale": Illness(
+        "reward scale",
+        "the loss is as large as the returns' own spread makes it, and no larger",
+        "Nothing is broken: compare explained variances, or scale rewards down.",
+    ),
+    "horizon": Illness(
+        "horizon",
+        "most of the loss is chance far ahead, which Monte-Carlo returns carry into every step",
+        "Take --ppo.mix 0.95, which is GAE, or more games at a time.",
+    ),
+    "imagination": Illness(
+        "imagination",
+        "imagined steps make the value of real ones worse, though no model shows why",
+        "Keep the critic on real steps (--imagine.critic-on real), or imagine less"
+        " (--imagine.real-ratio).",
+    ),
+    "value-behind": Illness(
+        "horizon",
+        "values explain less than nothing, and nothing else is wrong",
+        "Train longer, or give the value more weight (--ppo.value-weight).",
+    ),
+}
+HEALTHY = Illness("healthy", "nothing is wrong with the value loss", "Nothing needs to be done.")
+EXPERIMENTS: dict[str, dict[str, Any]] = {
+    "as it is": {},
+    "real steps only": {"imagine": False},
+    "imagined rewards zero": {"reward": 0.0},
+    "critic on real steps only": {"critic": False},
+    "critic on both": {"critic": True},
+}
+LANES = 4  # experiments side by side
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One experiment: the same checkpoint, one thing changed, a few updates."""
+
+    name: str
+    value_loss: list[float]  # by update, of real steps, mean over seats
+    imagined_loss: list[float]  # of imagined ones, whether learned from or not; empty without
+    explained: list[float]
+    returns: list[float]  # mean real return that values learn from
+
+    @property
+    def final(self) -> float:
+        """Over the second half."""
+        return float(np.mean(self.value_loss[len(self.value_loss) // 2 :]))
+
+    def as_json(self) -> dict[str, Any]:
+        return {**vars(self), "final": self.final}
+
+
+@dataclass(frozen=True)
+class ValueLossDiagnosis:
+    """Everything that was seen, and what it means."""
+
+    subject: str
+    checks: list[Check]
+    verdict: Verdict
+    records: list[Record]
+    sources: dict[str, list[Source | None]]  # by source, [sets]
+    targets: Targets
+    trials: list[Trial]
+    world: WorldCheck | None
+    opponents: OpponentCheck | None
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "subject": self.subject,
+            **self.verdict.as_json(),
+            "sources": {
+                name: [one.as_json() if one else None for one in found]
+                for name, found in self.sources.items()
+            },
+            "targets": self.targets.as_json(),
+            "experiments": [trial.as_json() for trial in self.trials],
+            "world": self.world.as_json() if self.world else None,
+            "opponents": self.opponents.as_json() if self.opponents else None,
+            "checks": [check.as_json() for check in self.checks],
+        }
+
+
+def diagnose_value_loss(subject: Subject, updates: int, on_step: OnStep) -> ValueLossDiagnosis:
+    """Look into one more update, then run the experiments for so many updates."""
+    learner, lab = subject.learner, subject.laboratory
+    minds = jax.tree.map(lambda leaf: leaf[0], subject.learning.params[learner.learning])
+    _, record, shown = lab.update(subject.learning, lab.as_it_is())
+    lesson = lane_of(shown, 0)
+    found = sources(lesson)
+    checks = [time_check(subject.records), source_check(found)]
+    checks += data_checks(data_audit(learner, lesson.trajectory, lesson))
+    on_step("looked at what values learn from")
+    errors = targets(learner, lesson.trajectory, lesson)
+    world = world_check(learner, minds, lesson.trajectory)
+    opponents = opponent_check(learner, minds, lesson.trajectory) if world else None
+    if world:
+        checks.append(rewards_check(world, found))
+    checks.append(goal_check(found))
+    if opponents:
+        checks.append(others_check(opponents))
+    on_step("looked at the models")
+    checks += loss_checks(subject, found, errors)
+    trials = experiments(subject, updates, on_step) if learner.beside.dreams else []
+    if trials:
+        checks.append(trial_check(trials))
+    verdict = verdict_of(checks, ILLNESSES, HEALTHY)
+    return ValueLossDiagnosis(
+        subject.name,
+        checks,
+        verdict,
+        [*subject.records, record],
+        found,
+        errors,
+        trials,
+        world,
+        opponents,
+    )
+
+
+def time_check(records: list[Record]) -> Check:
+    """How it went."""
+
+    def span(name: str) -> str:
+        values = [float(np.mean(record[name])) for record in records if name in record]
+        tenth = max(1, len(values) // 10)
+        first, last = np.mean(values[:tenth]), np.mean(values[-tenth:])
+        return f"{first:.3g} at first, {last:.3g} at last, at most {max(values):.3g}"
+
+    says = f"Over {len(records)} updates, value loss {span('value_loss')}; explained variance"
+    return Check("Over time", f"{says} {span('explained')}.")
+
+
+def source_check(found: dict[str, list[Source | None]]) -> Check:
+    """The sources side by side, by seat."""
+    lines = []
+    for name, by_set in found.items():
+        known = [one for one in by_set if one]
+        if not known:
+            lines.append(
+                f"Nothing {name} is learned from (the gate is closed, or it is too early)."
+            )
+            continue
+        loss = ", ".join(f"{one.value_loss:.3g}" for one in known)
+        explained = ", ".join(f"{one.explained:.2f}" for one in known)
+        means = ", ".join(f"{one.return_mean:.2f}" for one in known)
+        least, most = min(one.reward[0] for one in known), max(one.reward[-1] for one in known)
+        lines.append(
+            f"{name.capitalize()} steps, by seat: squared error {loss}; explained {explained};"
+            f" mean return {means}; rewards from {least:.3g} to {most:.3g}."
+        )
+    return Check("By source", " ".join(lines))
+
+
+def rewards_check(world: WorldCheck, found: dict[str, list[Source | None]]) -> Check:
+    """The world that is imagined in, on real steps."""
+    used = any(found.get("imagined", []))
+    ratios = [ratio for ratio in world.reward_ratio if np.isfinite(ratio)]
+    loud = any(ratio > FAR for ratio in ratios)
+    immature = used and (min(world.exact) < RIGHT or any(ratio < 1 / FAR for ratio in ratios))
+    says = (
+        f"On real steps the imagined world foresees {_list(world.exact, '.1%')} of next boards"
+        f" exactly, and rewards that are {_list(world.reward_ratio, '.2f')} times the true ones"
+        f" (true from {world.observed[0]:.3g} to {world.observed[1]:.3g}, foreseen from"
+        f" {world.predicted[0]:.3g} to {world.predicted[1]:.3g}, {world.outside:.2%} outside)."
+    )
+    fault = "world-rewards" if loud else "world-immature" if immature else None
+    return Check("The imagined world", says, fault, world.as_json())
+
+
+def goal_check(found: dict[str, list[Source | None]]) -> Check:
+    """Goals in imagination against goals in play."""
+    title = "Goals in imagination and in play"
+    pairs = [
+        (real, dreamt)
+        for real, dreamt in zip(found["real"], found.get("imagined", []), strict=False)
+        if real and dreamt and real.goal_size > 1e-3
+    ]
+    if not pairs:
+        return Check(title, "There are no goals, or nothing imagined, to compare.")
+    ratios = [dreamt.goal_size / real.goal_size for real, dreamt in pairs]
+    zero = max(dreamt.goal_zero - real.goal_zero for real, dreamt in pairs)
+    off = any(ratio > FAR or ratio < 1 / FAR for ratio in ratios) or zero > 0.5
+    says = (
+        f"Inferred goals in imagination are {_list(ratios, '.2f')} times as large as in play, by"
+        f" seat; {zero:.0%} more of them are exactly zero."
+    )
+    return Check(title, says, "goal-mismatch" if off else None, {"ratios": ratios, "zero": zero})
+
+
+def others_check(opponents: OpponentCheck) -> Check:
+    """Models of the others against knowing nothing."""
+    pairs = list(zip(opponents.cross_entropy, opponents.uniform, strict=True))
+    wrong = any(own > BLIND * even for own, even in pairs)
+    says = (
+        f"What the others did surprises their models by {_list(opponents.cross_entropy, '.2f')}"
+        f" nats, by seat; knowing nothing, by {_list(opponents.uniform, '.2f')}."
+    )
+    return Check("Models of the others", says, "opponents-wrong" if wrong else None)
+
+
+def loss_checks(
+    subject: Subject, found: dict[str, list[Source | None]], errors: Targets
+) -> list[Check]:
+    """The loss that the scale of rewards alone would bring, and what Monte-Carlo returns add."""
+    real = [one for one in found["real"] if one]
+    loss = float(np.mean([one.value_loss for one in real]))
+    variance = float(np.mean([one.return_variance for one in real]))
+    late = subject.records[-max(1, len(subject.records) // 5) :]
+    explained = float(np.mean([record["explained"] for record in late]))
+    scaled = loss > LARGE and loss <= 1.5 * variance
+    checks = [
+        Check(
+            "Reward scale",
+            f"Squared error {loss:.3g}; predicting the mean alone would give {variance:.3g}, the"
+            f" returns' own variance.",
+            "reward-scale" if scaled else None,
+            {"value_loss": loss, "variance": variance},
+        )
+    ]
+    mix = subject.config.ppo.mix
+    noisy = mix > 0.99 and errors.monte_carlo > FAR * errors.gae and loss > 0.5 * variance
+    checks.append(
+        Check(
+            "Monte-Carlo or GAE",
+            f"Against Monte-Carlo returns the squared error is {errors.monte_carlo:.3g}, against"
+            f" GAE's (0.95) {errors.gae:.3g}; the run learns with lambda {mix:g}.",
+            "horizon" if noisy else None,
+            errors.as_json(),
+        )
+    )
+    behind = explained < -0.5
+    checks.append(
+        Check(
+            "Explained variance",
+            f"Over the last fifth values explain {explained:.0%} of the returns' variance.",
+            "value-behind" if behind else None,
+            {"explained": explained},
+        )
+    )
+    return checks
+
+
+def experiments(subject: Subject, updates: int, on_step: OnStep) -> list[Trial]:
+    """From one checkpoint, side by side, with one thing changed in each."""
+    lab = subject.laboratory
+    critic = lab.usual()["critic"]
+    names = [
+        name
+        for name, change in EXPERIMENTS.items()
+        if change.get("critic", not critic) != critic  # what it is already needs no experiment
+    ]
+    switch = lab.switches([lab.usual(**EXPERIMENTS[name]) for name in names])
+    now = lanes_of(subject.learning, [0] * len(names))
+    records = []
+    for number in range(updates):
+        now, record, _ = lab.update(now, switch)
+        records.append(record)
+        on_step(f"experiments, update {number + 1} of {updates}")
+
+    def series(name: str, lane: int) -> list[float]:
+        return [float(np.mean(record[name][lane])) for record in records if name in record]
+
+    return [
+        Trial(
+            name,
+            series("value_loss", lane),
+            series("imagined/value_loss", lane),
+            series("explained", lane),
+            series("real/return", lane),
+        )
+        for lane, name in enumerate(names)
+    ]
+
+
+def trial_check(trials: list[Trial]) -> Check:
+    """Does anything help?"""
+    usual, *others = trials
+    rows = "; ".join(f"{trial.name} {trial.final:.3g}" for trial in trials)
+    real = next(trial for trial in others if trial.name == "real steps only")
+    helps = real.final < usual.final / FAR
+    return Check(
+        "Experiments from the same checkpoint",
+        f"Value loss of real steps after {len(usual.value_loss)} updates: {rows}.",
+        "imagination" if helps else None,
+    )
+
+
+def _list(values: list[float], form: str) -> str:
+    return ", ".join(format(value, form) for value in values)
