@@ -8,7 +8,7 @@ from hopplus.cli.options import check_positive
 from hopplus.diagnosis.faults import Fault
 from hopplus.diagnosis.foreign import diagnose_foreign
 from hopplus.diagnosis.seats import SeatsDiagnosis, SeatsSettings, diagnose_seats, rungs_of
-from hopplus.diagnosis.subject import of_preset, of_run
+from hopplus.diagnosis.subject import laboratory_of, of_preset, of_run
 from hopplus.presets import PRESETS
 from hopplus.report.page import Section
 from hopplus.runs.progress import Progress
@@ -55,7 +55,8 @@ class DiagnoseSeats(Diagnosing):
                 progress.advance(1, note)
 
             if self.subject in PRESETS:
-                subject = of_preset(self.subject, config, fault, self.seeds, on_step)
+                laboratory = laboratory_of(config, fault, self.seeds)
+                subject = of_preset(self.subject, laboratory, self.seed, on_step)
             else:
                 subject = of_run(run, 1)
             found = diagnose_seats(subject, fault, settings, on_step)

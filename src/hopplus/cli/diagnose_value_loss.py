@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 from hopplus.cli.diagnosed import Diagnosing, finish
 from hopplus.cli.options import check_positive
-from hopplus.diagnosis.subject import of_preset, of_run
+from hopplus.diagnosis.subject import laboratory_of, of_preset, of_run
 from hopplus.diagnosis.value_loss import LANES, ValueLossDiagnosis, diagnose_value_loss
 from hopplus.presets import PRESETS
 from hopplus.report.page import Section
@@ -54,7 +54,8 @@ class DiagnoseValueLoss(Diagnosing):
                 progress.advance(1, note)
 
             if self.subject in PRESETS:
-                subject = of_preset(self.subject, config, fault, LANES, on_step)
+                laboratory = laboratory_of(config, fault, LANES)
+                subject = of_preset(self.subject, laboratory, self.seed, on_step)
             else:
                 subject = of_run(run, LANES, steady=True)
             found = diagnose_value_loss(subject, updates, on_step)

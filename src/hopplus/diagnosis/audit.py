@@ -7,15 +7,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
 
-from hopplus.diagnosis.laboratory import Record, lane_of
+from hopplus.diagnosis.laboratory import Laboratory, Record, lane_of
 from hopplus.games.game import Game, views
 from hopplus.learning.learner import Learner, Learning, Lesson
-from hopplus.types import Trajectory
+from hopplus.types import State, Trajectory, View
 
 Digests = Counter[bytes]  # of rows, each as often as it occurs
 
@@ -53,11 +54,15 @@ def _content(view: Any, action: Any, reward: Any) -> list[np.ndarray]:
     return [np.asarray(part, np.float32) for part in parts]
 
 
+@eqx.filter_jit
+def _all_views(game: Game, states: State) -> View:
+    """[T, B, N, ...] what everyone saw."""
+    return jax.vmap(jax.vmap(lambda state: views(game, state)))(states)
+
+
 def seat_rows(game: Game, trajectory: Trajectory, prosociality: float) -> list[SeatRows]:
     """[N] what each seat saw, did and got in a trajectory [T, B, ...] of one lane."""
-    seen = jax.device_get(
-        jax.jit(jax.vmap(jax.vmap(lambda state: views(game, state))))(trajectory.state)
-    )
+    seen = jax.device_get(_all_views(game, trajectory.state))
     reward = np.asarray(trajectory.outcome.reward)
     mean = reward.mean(axis=-1, keepdims=True)
     reward = (1 - prosociality) * reward + prosociality * mean if prosociality else reward
@@ -188,8 +193,9 @@ class StepAudit:
         return dict(vars(self))
 
 
-def step_audit(learner: Learner, learning: Learning, lesson: Lesson, lane: int) -> StepAudit:
+def step_audit(laboratory: Laboratory, learning: Learning, lesson: Lesson, lane: int) -> StepAudit:
     """Take one more gradient step with everything in one batch; how far it should go is known."""
+    learner = laboratory.learner
     taken = lane_of((learning.params[learner.learning].policy, learning.optimiser), lane)
     policy, optimiser = taken
     batch = lane_of(lesson.batch, lane)
@@ -222,7 +228,7 @@ def step_audit(learner: Learner, learning: Learning, lesson: Lesson, lane: int) 
 
     # Two in a row: one that is left out every second time cannot hide.
     key = jax.random.key(0)
-    compiled = jax.jit(step)
+    compiled = laboratory.compiled("step", step)
     sizes = [
         np.asarray(compiled(policy, optimiser, batch, learning.updates + more, key))
         for more in range(2)

@@ -55,8 +55,7 @@ def _random_play(game: Game, keys: jax.Array) -> tuple[State, jax.Array]:
     return trajectory.state, played
 
 
-@eqx.filter_jit
-def _differs(game: Game, state: State, joint: jax.Array, by: int) -> tuple[jax.Array, ...]:
+def _differs(game: Game, state: State, joint: jax.Array, by: jax.Array) -> tuple[jax.Array, ...]:
     """[] bool whether a step does something else on the turned board; both rewards [N], in the
     order of the board as it was."""
     order = (by + jnp.arange(game.seats)) % game.seats
@@ -73,22 +72,26 @@ def _differs(game: Game, state: State, joint: jax.Array, by: int) -> tuple[jax.A
     return differs, outcome.reward, outcome_turned.reward[jnp.argsort(order)]
 
 
+@eqx.filter_jit
+def _differ(game: Game, states: State, joints: jax.Array, by: jax.Array) -> tuple[jax.Array, ...]:
+    """As `_differs` for steps [M, ...]."""
+    return jax.vmap(lambda state, joint: _differs(game, state, joint, by))(states, joints)
+
+
 def step_symmetry(game: Game, seed: int, games: int = 128) -> Symmetry:
     """Play steps of random games on every turn of their boards."""
     keys = jax.random.split(jax.random.key(seed), games)
     state, joint = jax.tree.map(
         lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), _random_play(game, keys)
     )
-    over = jax.jit(
-        jax.vmap(lambda s, j, by: _differs(game, s, j, by), in_axes=(0, 0, None)),
-    )
-    as_seen = np.asarray(over(state, joint, 0)[0])
+    as_seen = np.asarray(_differ(game, state, joint, jnp.int32(0))[0])
     count = len(as_seen)
     if as_seen.any():  # what a seat sees does not show everything
         return Symmetry(count, 0, False, "")
     different, example = 0, ""
     for by in range(1, game.seats):
-        differs, reward, other = (np.asarray(part) for part in over(state, joint, by))
+        found = _differ(game, state, joint, jnp.int32(by))
+        differs, reward, other = (np.asarray(part) for part in found)
         different += int(differs.sum())
         if differs.any() and not example:
             where = int(np.argmax(differs))
@@ -132,7 +135,6 @@ class Placement:
         }
 
 
-@eqx.filter_jit
 def _turned_play(game: Game, seating: Seating, params: Any, key: jax.Array) -> jax.Array:
     """[N, N] returns of each seat's name, for each turn of one board."""
     key_game, key_play = jax.random.split(key)
@@ -148,6 +150,12 @@ def _turned_play(game: Game, seating: Seating, params: Any, key: jax.Array) -> j
     return returns
 
 
+@eqx.filter_jit
+def _turned_plays(game: Game, seating: Seating, params: Any, keys: jax.Array) -> jax.Array:
+    """As `_turned_play` for boards [E]."""
+    return jax.vmap(lambda key: _turned_play(game, seating, params, key))(keys)
+
+
 def placement(game: Game, player: str, seed: int, episodes: int) -> Placement:
     """Play at least that many episodes with one kind of player in all seats; told apart are the
     name of a seat and the place it was dealt."""
@@ -156,7 +164,7 @@ def placement(game: Game, player: str, seed: int, episodes: int) -> Placement:
     params = seating.init(jax.random.key(seed))
     boards = -(-episodes // seats)
     keys = jax.random.split(jax.random.fold_in(jax.random.key(seed), 1), boards)
-    found = jax.jit(jax.vmap(lambda key: _turned_play(game, seating, params, key)))(keys)
+    found = _turned_plays(game, seating, params, keys)
     returns = np.asarray(found, np.float64)  # [E, turns, N]
     # On the board turned by k, the name n sits where seat n + k was dealt.
     turn, name = np.meshgrid(np.arange(seats), np.arange(seats), indexing="ij")

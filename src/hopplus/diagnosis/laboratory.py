@@ -18,6 +18,7 @@ from hopplus.config import TrainConfig
 from hopplus.learning.dreams import Dreams
 from hopplus.learning.learner import Learner, Learning, Lesson
 from hopplus.learning.ppo import Batch
+from hopplus.learning.programs import start_options
 from hopplus.learning.seeds import seed_keys
 from hopplus.learning.train import record_of
 from hopplus.planning.imagine import Dream, Imagination
@@ -70,19 +71,27 @@ class Laboratory:
         def update(switch: Switch, now: Learning) -> tuple[Learning, Any, Lesson]:
             return _switched(learner, switch).update_shown(now)
 
-        self._update: Callable[..., Any] = jax.jit(
-            jax.vmap(update, in_axes=(0, axes), out_axes=(axes, 0, 0))
-        )
+        over_lanes = jax.vmap(update, in_axes=(0, axes), out_axes=(axes, 0, 0))
+        self._update: Any = self._jit(over_lanes)
+        self._compiled: dict[str, Callable[..., Any]] = {}
 
-    def first(self) -> Learning:
-        """Fresh beginnings, a seed in each lane; the update is compiled meanwhile."""
-        keys = seed_keys(replace(self.config, seeds=self.lanes))
+    def compiled(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        """The function, compiled once however often it is asked for by that name."""
+        return self._compiled.setdefault(name, self._jit(function))
+
+    def _jit(self, function: Callable[..., Any]) -> Any:
+        return jax.jit(function, compiler_options=start_options(self.config))
+
+    def first(self, seed: int) -> Learning:
+        """Fresh beginnings, each lane with a seed of its own from that one on; the update is
+        compiled meanwhile."""
+        keys = seed_keys(replace(self.config, seeds=self.lanes, seed=seed))
+        init = self.compiled("init", self.learner.init_all)
         with ThreadPoolExecutor(1) as beside:
-            made = beside.submit(
-                lambda: jax.block_until_ready(jax.jit(self.learner.init_all)(keys))
-            )
-            shapes = jax.eval_shape(self.learner.init_all, keys)
-            self._update = self._update.lower(self.as_it_is(), shapes).compile()  # type: ignore[attr-defined]
+            made = beside.submit(lambda: jax.block_until_ready(init(keys)))
+            if isinstance(self._update, jax.stages.Wrapped):
+                shapes = jax.eval_shape(self.learner.init_all, keys)
+                self._update = self._update.lower(self.as_it_is(), shapes).compile()
             first: Learning = made.result()
         return first
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from hopplus.diagnosis.audit import DataAudit, StepAudit, data_audit, log_audit, step_audit
 from hopplus.diagnosis.finding import Check
-from hopplus.diagnosis.laboratory import lane_of, lanes_of
+from hopplus.diagnosis.laboratory import lane_of
 from hopplus.diagnosis.subject import Subject
 
 
@@ -29,7 +29,7 @@ def pipeline_checks(subject: Subject) -> list[Check]:
             log.as_json(),
         )
     )
-    steps = step_audit(learner, lanes_of(now, [0]), lesson, 0)
+    steps = step_audit(subject.laboratory, now, lesson, 0)
     checks += step_checks(steps)
     return checks
 

@@ -12,7 +12,7 @@ from hopplus.diagnosis.faults import Fault
 from hopplus.diagnosis.finding import Check, Illness, Verdict, verdict_of
 from hopplus.diagnosis.ordering import Ordering, late_returns, of_runs, runs_for
 from hopplus.diagnosis.pipeline import pipeline_checks
-from hopplus.diagnosis.subject import OnStep, Subject, of_preset
+from hopplus.diagnosis.subject import OnStep, Subject, laboratory_of, of_preset
 from hopplus.games.game import Game
 
 SURE = 0.001  # chance below which seats of a game or of models are said to differ
@@ -284,7 +284,8 @@ def climb(
         if fault.own and config.ppo.parameters == "shared":
             continue
         short = replace(config, steps=settings.ablation_steps, seed=subject.config.seed)
-        made = of_preset(name, short, fault, max(lanes, 5), on_step)
+        laboratory = laboratory_of(short, fault, max(lanes, 5))
+        made = of_preset(name, laboratory, short.seed, on_step)
         ladder[name] = of_runs(late_returns(made.records))
     return ladder
 

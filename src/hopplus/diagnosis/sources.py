@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from hopplus.diagnosis.laboratory import Laboratory
 from hopplus.learning.learner import Learner, Lesson
 from hopplus.learning.online import flat
 from hopplus.learning.returns import lambda_returns
@@ -124,8 +125,9 @@ class WorldCheck:
         return dict(vars(self))
 
 
-def world_check(learner: Learner, minds: Any, trajectory: Trajectory) -> WorldCheck | None:
+def world_check(laboratory: Laboratory, minds: Any, trajectory: Trajectory) -> WorldCheck | None:
     """Of one lane; None where nothing is imagined."""
+    learner = laboratory.learner
     dreams, game = learner.beside.dreams, learner.game
     if dreams is None:
         return None
@@ -135,7 +137,7 @@ def world_check(learner: Learner, minds: Any, trajectory: Trajectory) -> WorldCh
         (*played, trajectory.outcome.reward, trajectory.present)
     )
 
-    def of_set(mind: Any, seat: jax.Array) -> tuple[jax.Array, ...]:
+    def of_set(mind: Any, seat: jax.Array, states: Any, joints: jax.Array) -> Any:
         stage = dreams.imagination(mind).stage
 
         def one(state: Any, joint: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -148,7 +150,8 @@ def world_check(learner: Learner, minds: Any, trajectory: Trajectory) -> WorldCh
 
         return jax.vmap(one)(states, joints)
 
-    right, predicted = (np.asarray(part) for part in jax.jit(jax.vmap(of_set))(minds, seats))
+    over_sets = laboratory.compiled("world", jax.vmap(of_set, in_axes=(0, 0, None, None)))
+    right, predicted = (np.asarray(part) for part in over_sets(minds, seats, states, joints))
     true = np.asarray(rewards)[:, np.asarray(seats)].T  # [sets, M]
     there = np.asarray(present)[:, np.asarray(seats)].T
     exact, error, ratio = [], [], []
@@ -182,8 +185,11 @@ class OpponentCheck:
         return dict(vars(self))
 
 
-def opponent_check(learner: Learner, minds: Any, trajectory: Trajectory) -> OpponentCheck | None:
+def opponent_check(
+    laboratory: Laboratory, minds: Any, trajectory: Trajectory
+) -> OpponentCheck | None:
     """Of one lane; None without such models."""
+    learner = laboratory.learner
     if minds.opponents is None:
         return None
     game, parts = learner.game, learner.actor.parts
@@ -191,7 +197,7 @@ def opponent_check(learner: Learner, minds: Any, trajectory: Trajectory) -> Oppo
     sets = learner.beside.seats[:, 0]
     seats = game.seats
 
-    def of_set(mind: Any, seat: jax.Array, inferred: jax.Array) -> tuple[jax.Array, ...]:
+    def of_set(mind: Any, seat: jax.Array, told: jax.Array, states: Any, joints: Any) -> Any:
         order = (seat + jnp.arange(seats)) % seats
 
         def of_step(state: Any, joint: jax.Array, inferred: jax.Array) -> tuple[jax.Array, ...]:
@@ -204,7 +210,7 @@ def opponent_check(learner: Learner, minds: Any, trajectory: Trajectory) -> Oppo
             counts = there[1:] & there[0] & (legal > 1)
             return jnp.where(counts, -said, 0.0), jnp.where(counts, jnp.log(legal), 0.0), counts
 
-        said, even, counts = jax.vmap(of_step)(states, joints, inferred)
+        said, even, counts = jax.vmap(of_step)(states, joints, told)
         total = jnp.maximum(counts.sum(), 1)
         return said.sum() / total, even.sum() / total
 
@@ -212,5 +218,6 @@ def opponent_check(learner: Learner, minds: Any, trajectory: Trajectory) -> Oppo
     # Each set's own inferred goals [sets, T * B, J], as in play.
     told = jnp.moveaxis(trajectory.act.inferred[:, :, sets, :size], 2, 0)
     told = told.reshape(len(sets), -1, size)
-    said, even = jax.jit(jax.vmap(of_set))(minds, jnp.asarray(sets), told)
+    over_sets = laboratory.compiled("others", jax.vmap(of_set, in_axes=(0, 0, 0, None, None)))
+    said, even = over_sets(minds, jnp.asarray(sets), told, states, joints)
     return OpponentCheck(np.asarray(said).tolist(), np.asarray(even).tolist())

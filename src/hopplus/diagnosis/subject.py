@@ -49,12 +49,16 @@ def of_run(run: RunFolder, lanes: int, steady: bool = False) -> Subject:
     return Subject(run.path.name, config, laboratory, learning, records)
 
 
-def of_preset(name: str, config: TrainConfig, fault: Fault, lanes: int, on_step: OnStep) -> Subject:
-    """Train all lanes to the configuration's steps, each with a seed of its own."""
+def laboratory_of(config: TrainConfig, fault: Fault, lanes: int) -> Laboratory:
+    """Of a configuration with a fault built in."""
     config = replace(fault.config(config), seeds=lanes)
-    learner = fault.learner(make_learner(config, {}))
-    laboratory = Laboratory(learner, config, lanes)
-    learning = laboratory.first()
+    return Laboratory(fault.learner(make_learner(config, {})), config, lanes)
+
+
+def of_preset(name: str, laboratory: Laboratory, seed: int, on_step: OnStep) -> Subject:
+    """Train all lanes to the configuration's steps, each with a seed of its own."""
+    config = replace(laboratory.config, seed=seed)
+    learning = laboratory.first(seed)
     switch = laboratory.as_it_is()
     records = []
     for number in range(config.updates):

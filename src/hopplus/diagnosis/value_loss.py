@@ -156,8 +156,8 @@ def diagnose_value_loss(subject: Subject, updates: int, on_step: OnStep) -> Valu
     checks += data_checks(data_audit(learner, lesson.trajectory, lesson))
     on_step("looked at what values learn from")
     errors = targets(learner, lesson.trajectory, lesson)
-    world = world_check(learner, minds, lesson.trajectory)
-    opponents = opponent_check(learner, minds, lesson.trajectory) if world else None
+    world = world_check(lab, minds, lesson.trajectory)
+    opponents = opponent_check(lab, minds, lesson.trajectory) if world else None
     if world:
         checks.append(rewards_check(world, found))
     checks.append(goal_check(found))
