@@ -1,5 +1,8 @@
 """What tests share: games and their compiled functions, made once per setting."""
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -7,11 +10,40 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import pytest
 
 from hopplus.cli import main
 from hopplus.config import StagHuntConfig
 from hopplus.games.game import views
 from hopplus.games.stag_hunt import StagHunt
+
+LEVEL_FLAG = "--xla_backend_optimization_level"
+QUICK_FLAGS = (f"{LEVEL_FLAG}=0", "--xla_cpu_use_fusion_emitters=false")
+
+
+def compile_quickly() -> None:
+    """Has XLA compile fast, here and in the programs that tests start: it takes a third of the time
+    then, which is what nearly all of theirs is spent on.
+
+    Whoever sets the level in XLA_FLAGS has the tests run with that. A version of XLA that does not
+    know a flag ends its process, so another process asks, before the workers of pytest-xdist start.
+    """
+    before = os.environ.get("XLA_FLAGS", "")
+    if LEVEL_FLAG in before:
+        return
+    for flags in (QUICK_FLAGS, QUICK_FLAGS[:1]):
+        quick = {"XLA_FLAGS": " ".join([*before.split(), *flags])}
+        ended = subprocess.run(
+            [sys.executable, "-c", "import jax; jax.devices()"],
+            env=os.environ | quick | {"JAX_PLATFORMS": "cpu"},
+            stderr=subprocess.DEVNULL,
+        )
+        if ended.returncode == 0:
+            os.environ.update(quick)
+            return
+
+
+compile_quickly()  # before anything below starts JAX; importing hopplus does not
 
 _SMALL_RUN = """
 --game.size 3 --game.seats 2 --game.hares 2 --net.hidden 16 --ppo.games 16 --ppo.unroll 8
@@ -28,6 +60,12 @@ def record_small(out: Path, *more: str) -> Path:
     command = ["collect", "--players", MIXTURE, *SMALL_GAME, "--games", "64", "--out", str(out)]
     assert main([*command, "--episodes", "300", *more]) == 0
     return out
+
+
+@pytest.fixture(scope="session")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Such play, recorded once for all tests that only read it."""
+    return record_small(tmp_path_factory.mktemp("recorded") / "small")
 
 
 @dataclass(frozen=True)

@@ -22,8 +22,8 @@ from hopplus.players.scripted import scripted
 
 
 @pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> dataset.Data:
-    return open_data(record_small(tmp_path_factory.mktemp("data") / "small"))
+def data(recorded: Path) -> dataset.Data:
+    return open_data(recorded)
 
 
 @pytest.fixture(scope="module")

@@ -1,11 +1,11 @@
 """How goals are judged: by what they tell beyond the time, on episodes no probe has seen."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from conftest import record_small
 from hopplus.config import GoalConfig, NetConfig, PretrainGoal, StagHuntConfig
 from hopplus.diagnosis.goal import GoalDiagnosis
 from hopplus.diagnosis.heldout import held_out
@@ -16,8 +16,8 @@ GAME = StagHuntConfig(size=3, seats=3, hares=3, horizon=12)
 
 
 @pytest.fixture(scope="module")
-def diagnosis(tmp_path_factory: pytest.TempPathFactory) -> GoalDiagnosis:
-    data = open_data(record_small(tmp_path_factory.mktemp("goals") / "data"))
+def diagnosis(recorded: Path) -> GoalDiagnosis:
+    data = open_data(recorded)
     config = PretrainGoal("", goal=GoalConfig(ahead=3, net=NetConfig(hidden=16)))
     return GoalDiagnosis(make_setting(config, GAME), held_out(data, 1.0, 100_000))
 

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -9,7 +10,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from conftest import record_small
 from hopplus.config import (
     ConfigError,
     FitConfig,
@@ -43,8 +43,8 @@ SMALL = NetConfig(hidden=16)
 
 
 @pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Data:
-    return open_data(record_small(tmp_path_factory.mktemp("data") / "small"))
+def data(recorded: Path) -> Data:
+    return open_data(recorded)
 
 
 def samples_of(setting: Setting, data: Data, count: int = 256) -> Sample:

@@ -32,8 +32,8 @@ NET = ["--opponent.net.hidden", "16", "--opponent.net.kind", "mlp"]
 
 
 @pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return record_small(tmp_path_factory.mktemp("data") / "small")
+def data(recorded: Path) -> Path:
+    return recorded
 
 
 def opponent(runs: Path, name: str, data: Path, *more: str) -> list[str]:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load as load_tensors
 
-from conftest import SMALL_GAME, record_small
+from conftest import SMALL_GAME
 from hopplus.cli import main
 from hopplus.config import ConfigError, TrainConfig
 from hopplus.learning.restore import new_run, restored_learner, run_players
@@ -31,13 +31,20 @@ SMALL = [*SMALL_GAME, *_SMALL.split()]
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the run `whole` is, six updates long, begun with a world model from recorded play."""
-    here = tmp_path_factory.mktemp("runs")
-    data = record_small(here / "data")
+def world(recorded: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that fitted a world model to recorded play."""
+    here = tmp_path_factory.mktemp("fitted")
     fit = ["--fit.epochs", "1", "--world.hidden", "8", "--measure-every", "99"]
-    command = ["pretrain", "world", "--data", str(data), "--runs", str(here), "--name", "world"]
+    command = ["pretrain", "world", "--data", str(recorded), "--runs", str(here), "--name", "world"]
     assert main([*command, *fit]) == 0
+    return here / "world"
+
+
+@pytest.fixture(scope="module")
+def folder(world: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the run `whole` is, six updates long, begun with the world model of a run `world`."""
+    here = tmp_path_factory.mktemp("runs")
+    shutil.copytree(world, here / "world")
     start = ["--world.from", str(here / "world"), "--runs", str(here), "--name", "whole"]
     assert main(["train", "hop-plus", *SMALL, *start]) == 0
     return here
@@ -117,13 +124,9 @@ def test_wrong_settings(options: list[str], words: str, capsys: pytest.CaptureFi
     assert words in capsys.readouterr().err
 
 
-def test_a_part_of_another_kind_or_board_is_refused(tmp_path: Path) -> None:
-    record_small(tmp_path / "data")
-    fit = ["--fit.epochs", "1", "--world.hidden", "8", "--measure-every", "99"]
-    start = ["--data", str(tmp_path / "data"), "--runs", str(tmp_path), "--name", "world"]
-    assert main(["pretrain", "world", *start, *fit]) == 0
+def test_a_part_of_another_kind_or_board_is_refused(world: Path, tmp_path: Path) -> None:
     config = TrainConfig(parts=("goal", "world"))
-    from_run = str(tmp_path / "world")
+    from_run = str(world)
     with pytest.raises(ConfigError, match="is a run of kind world, no goal"):
         new_run(tmp_path / "a", replace(config, goal=replace(config.goal, from_run=from_run)))
     with pytest.raises(ConfigError, match="is of boards"):

@@ -1,6 +1,7 @@
 """World models: what they can say, what they learn, and how they are judged."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import equinox as eqx
@@ -9,7 +10,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from conftest import record_small
 from hopplus.config import PretrainWorld, StagHuntConfig, WorldConfig
 from hopplus.diagnosis.errors import consistent
 from hopplus.diagnosis.heldout import HeldOut, held_out
@@ -28,9 +28,8 @@ PLANES = 6  # three seats, obstacles, stags, hares
 
 
 @pytest.fixture(scope="module")
-def held(tmp_path_factory: pytest.TempPathFactory) -> HeldOut:
-    data = open_data(record_small(tmp_path_factory.mktemp("data") / "small"))
-    return held_out(data, 0.5, 2000)
+def held(recorded: Path) -> HeldOut:
+    return held_out(open_data(recorded), 0.5, 2000)
 
 
 def setting_of(head: Any = "structured", **more: Any) -> Setting:

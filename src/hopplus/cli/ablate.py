@@ -25,14 +25,12 @@ from hopplus.evaluation.ablation import (
     write_ladder,
 )
 from hopplus.evaluation.ladder_picture import draw_ladder
-from hopplus.evaluation.statistics import Estimate
+from hopplus.evaluation.statistics import ENOUGH, Estimate
 from hopplus.learning.train import Moment, train
 from hopplus.runs.folder import RunFolder
 from hopplus.runs.progress import Progress
 from hopplus.runs.watchdog import say
 from hopplus.runtime import device_line
-
-ENOUGH = 5  # seeds below which intervals say little
 
 
 @dataclass(frozen=True)

@@ -85,7 +85,7 @@ def _sections(found: ValueLossDiagnosis) -> list[Section]:
             [
                 trial.name,
                 f"{trial.final:.3g}",
-                f"{trial.imagined_loss[-1]:.3g}" if trial.imagined_loss else "",
+                f"{trial.imagined_loss[-1]:.3g}" if any(trial.imagined_loss) else "not learned",
                 f"{trial.explained[-1]:.2f}",
                 f"{trial.returns[-1]:.2f}",
             ]

@@ -16,6 +16,7 @@ import optax
 from hopplus.diagnosis.laboratory import Laboratory, Record, lane_of
 from hopplus.games.game import Game, views
 from hopplus.learning.learner import Learner, Learning, Lesson
+from hopplus.learning.moments import Moments
 from hopplus.types import State, Trajectory, View
 
 Digests = Counter[bytes]  # of rows, each as often as it occurs
@@ -179,6 +180,37 @@ def log_audit(before: Learning, trajectory: Trajectory, record: Record, lane: in
         total += returns[ended].sum(axis=0)
         returns[ended] = 0
     return LogAudit([float(value) for value in record["return_sum"][lane]], total.tolist())
+
+
+@dataclass(frozen=True)
+class BufferAudit:
+    """What one part keeps to learn from: [sets] steps of each set's own seats, and their age."""
+
+    part: str
+    fill: list[int]
+    age: list[float]  # in updates, on average; NaN for nothing
+
+    def as_json(self) -> dict[str, Any]:
+        return dict(vars(self))
+
+
+def buffer_audits(learner: Learner, learning: Learning, lane: int) -> list[BufferAudit]:
+    """Every part whose buffer holds steps of play."""
+    kept = lane_of(learning.kept.parts, lane)
+    found = []
+    for part in learner.beside.parts:
+        ring = kept[part.name].ring
+        if not isinstance(ring, Moments) or ring.joint.ndim != 2:
+            continue
+        rows, steps = len(ring.joint), learner.config.steps
+        slots = rows // steps
+        age = (int(learning.updates) - 1 - np.arange(rows) // steps) % slots
+        present = np.asarray(jax.vmap(learner.game.present)(ring.state))
+        own = [present[:, seats].any(axis=1) for seats in learner.beside.seats]
+        ages = [float(age[there].mean()) if there.any() else float("nan") for there in own]
+        fill = [int(present[:, seats].sum()) for seats in learner.beside.seats]
+        found.append(BufferAudit(part.name, fill, ages))
+    return found
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,15 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from hopplus.diagnosis.audit import DataAudit, StepAudit, data_audit, log_audit, step_audit
+from hopplus.diagnosis.audit import (
+    BufferAudit,
+    DataAudit,
+    StepAudit,
+    buffer_audits,
+    data_audit,
+    log_audit,
+    step_audit,
+)
 from hopplus.diagnosis.finding import Check
 from hopplus.diagnosis.laboratory import lane_of
 from hopplus.diagnosis.subject import Subject
@@ -29,6 +37,7 @@ def pipeline_checks(subject: Subject) -> list[Check]:
             log.as_json(),
         )
     )
+    checks += [buffer_check(buffer) for buffer in buffer_audits(learner, now, 0)]
     steps = step_audit(subject.laboratory, now, lesson, 0)
     checks += step_checks(steps)
     return checks
@@ -121,6 +130,17 @@ def _names(seats: Sequence[int]) -> str:
 
 def _rounded(values: Sequence[float]) -> list[float]:
     return [round(value, 2) for value in values]
+
+
+def buffer_check(buffer: BufferAudit) -> Check:
+    """How much a part keeps of each seat, and how old it is; nothing in it is wrong by itself."""
+    fill = ", ".join(f"{count:,}" for count in buffer.fill)
+    age = ", ".join(f"{age:.1f}" for age in buffer.age)
+    return Check(
+        f"Buffer: {buffer.part}",
+        f"By seat, {fill} steps are kept, {age} updates old on average.",
+        figures=buffer.as_json(),
+    )
 
 
 def step_checks(steps: StepAudit) -> list[Check]:

@@ -10,7 +10,7 @@ import numpy as np
 from hopplus.diagnosis.laboratory import Laboratory
 from hopplus.learning.learner import Learner, Lesson
 from hopplus.learning.online import flat
-from hopplus.learning.returns import lambda_returns
+from hopplus.learning.returns import lambda_returns, shared_reward
 from hopplus.models.opponent import others_logits
 from hopplus.planning.simulate import scene_of
 from hopplus.types import Trajectory
@@ -92,10 +92,12 @@ def targets(learner: Learner, trajectory: Trajectory, lesson: Lesson) -> Targets
     seats, c = learner.seats, learner.config
     value = trajectory.act.value[:, :, seats]
     present = trajectory.present[:, :, seats]
-    reward = trajectory.outcome.reward[:, :, seats]
+    reward = shared_reward(trajectory.outcome.reward, c.prosociality)[:, :, seats]
     done = trajectory.outcome.done
     # Only steps whose episode ends within the lesson: nothing then hangs on the value at its end.
     ends = np.asarray(jnp.flip(jnp.cumsum(jnp.flip(done, 0), axis=0), 0) > 0)
+    if c.prosociality > 0:  # who has left goes on gaining
+        present = jnp.ones_like(present)
     counted = np.asarray(present) & ends[:, :, None]
 
     def error(mix: float) -> float:
@@ -103,7 +105,7 @@ def targets(learner: Learner, trajectory: Trajectory, lesson: Lesson) -> Targets
         there = jnp.concatenate([present, jnp.zeros_like(present[:1])])
         over_seats = jax.vmap(lambda_returns, in_axes=(1, 1, 1, None, None, None), out_axes=1)
         over_games = jax.vmap(over_seats, in_axes=(1, 1, 1, 1, None, None), out_axes=1)
-        returns = over_games(reward, after, there, done, c.discount, mix)
+        returns = over_games(reward, after, there, done, learner.discount, mix)
         off = np.asarray((returns - value) ** 2)
         return float(off[counted].mean()) if counted.any() else float("nan")
 

@@ -70,6 +70,11 @@ class Learner:
         return player.config if isinstance(player, Planner) else None
 
     @property
+    def discount(self) -> float:
+        """What a reward is worth a step later."""
+        return self.search.worth if self.search else self.config.discount
+
+    @property
     def actor(self) -> Actor:
         player = self.seating.groups[self.learning][0]
         if isinstance(player, Planner):
@@ -190,8 +195,8 @@ class Learner:
         over_games = jax.vmap(over_seats, in_axes=(1, 1, 1, 1, None, None), out_axes=1)
         # A prosocial seat goes on gaining after it has left, so its value goes on too.
         valued = jnp.ones_like(present) if c.prosociality > 0 else present
-        discount = self.search.worth if self.search else c.discount
-        returns = over_games(reward, value, valued, trajectory.outcome.done, discount, c.mix)
+        done = trajectory.outcome.done
+        returns = over_games(reward, value, valued, done, self.discount, c.mix)
         steps = Batch(
             view=jax.tree.map(lambda leaf: leaf[:, :, seats], seen),
             inferred=trajectory.act.inferred[:, :, seats, : self.actor.parts.goal_size],

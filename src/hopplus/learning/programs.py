@@ -1,5 +1,6 @@
 """The two programs of a run, compiled side by side."""
 
+import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeAlias
@@ -10,19 +11,21 @@ from hopplus.config import TrainConfig
 from hopplus.learning.learner import Learner, Learning, Metrics
 from hopplus.learning.seeds import seed_keys
 
+LEVEL = "xla_backend_optimization_level"
 Update: TypeAlias = Callable[[Learning], tuple[Learning, Metrics]]
 
 
 def start_options(config: TrainConfig) -> dict[str, bool | int | str]:
     """Options of XLA with which programs as large as a run's compile in half of the time.
 
-    On CPU, less effort of LLVM costs no speed: the time is spent in loops that come ready-made. On
-    GPU, XLA's own matrix products run faster in large batches, but each is generated and timed in
-    several forms: with every part on, that is half of the compilation.
+    On CPU that is less effort of LLVM, which no preset that was measured runs slower with. On GPU,
+    XLA's own matrix products run faster in large batches, but each is generated and timed in several
+    forms: with every part on, that is half of the compilation. Whoever sets the level in XLA_FLAGS
+    has it.
     """
     match jax.default_backend():
-        case "cpu":
-            return {"xla_backend_optimization_level": 1}
+        case "cpu" if LEVEL not in os.environ.get("XLA_FLAGS", ""):
+            return {LEVEL: 1}
         case "gpu" if config.parts:
             return {"xla_gpu_enable_triton_gemm": False}
     return {}

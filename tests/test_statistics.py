@@ -1,0 +1,70 @@
+"""Figures about seeds, held against rliable's on the same data."""
+
+import numpy as np
+import pytest
+
+from hopplus.evaluation.statistics import (
+    Interval,
+    bootstrap,
+    improvement,
+    interquartile_mean,
+    paired_difference,
+)
+
+# Scores of seeds (rows) in five tasks, and what rliable 1.2 says of them; its intervals are of
+# 20,000 and 5,000 draws.
+ONE = np.array(
+    [
+        [2.58, 2.42, 2.88, 2.56, 2.18],
+        [2.72, 3.28, 3.07, 2.08, 1.74],
+        [2.13, 2.52, 1.1, 2.37, 1.75],
+        [2.06, 2.17, 2.31, 2.75, 3.13],
+        [2.42, 3.32, 2.1, 2.71, 3.04],
+        [2.56, 2.05, 1.95, 2.23, 2.63],
+        [1.89, 2.37, 2.4, 2.82, 2.63],
+    ]
+)
+TWO = np.array(
+    [
+        [2.98, 2.47, 2.74, 3.19, 3.55],
+        [2.17, 3.56, 3.47, 3.19, 2.93],
+        [2.64, 3.53, 3.78, 3.7, 3.46],
+        [2.98, 2.2, 2.8, 3.13, 2.16],
+        [3.0, 3.01, 3.15, 2.21, 2.47],
+        [2.58, 2.22, 3.67, 2.55, 2.96],
+    ]
+)
+
+
+def test_interquartile_mean() -> None:
+    assert interquartile_mean(ONE) == pytest.approx(2.4215789473684213)
+    assert interquartile_mean(TWO) == pytest.approx(2.955625)
+
+
+def test_intervals_are_those_of_rliable() -> None:
+    one, two = bootstrap(ONE, rounds=5_000), bootstrap(TWO, rounds=5_000)
+    assert [one.low, one.high] == pytest.approx([2.26947, 2.57947], abs=0.01)
+    assert [two.low, two.high] == pytest.approx([2.73936, 3.17563], abs=0.015)
+    mean = bootstrap(ONE, lambda scores: float(scores.mean()), rounds=5_000)
+    assert mean.figure == pytest.approx(2.426285714285714)
+    assert [mean.low, mean.high] == pytest.approx([2.27457, 2.57258], abs=0.01)
+
+
+def test_chance_of_improvement_is_that_of_rliable() -> None:
+    found = improvement(TWO, ONE, rounds=5_000)
+    assert found.figure == pytest.approx(0.769047619047619)
+    assert [found.low, found.high] == pytest.approx([0.64286, 0.88095], abs=0.01)
+    assert improvement(ONE, ONE, rounds=2).figure == pytest.approx(0.5)  # ties count half
+
+
+def test_paired_differences_keep_pairs_together() -> None:
+    shared = np.linspace(0, 100, 8)[:, None]  # what both have in common must not widen anything
+    found = paired_difference(shared + 0.5, shared, rounds=200)
+    assert (found.figure, found.low, found.high) == pytest.approx((0.5, 0.5, 0.5))
+
+
+def test_too_few_seeds_are_said_to_be() -> None:
+    assert Interval(1.0, 0.9, 1.1, seeds=4).too_few
+    assert "4 seeds are too few" in str(Interval(1.0, 0.9, 1.1, seeds=4))
+    assert not bootstrap(ONE, rounds=10).too_few
+    assert str(Interval(1.0, 0.9, 1.1, seeds=5)) == "1.000 [0.900, 1.100]"
