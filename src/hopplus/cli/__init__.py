@@ -14,6 +14,7 @@ from hopplus.cli.ablate import Ablate
 from hopplus.cli.bench import Bench
 from hopplus.cli.collect import Collect
 from hopplus.cli.complaint import sentence
+from hopplus.cli.crossplay import CrossPlay
 from hopplus.cli.diagnose import Diagnose
 from hopplus.cli.evaluate import Evaluate
 from hopplus.cli.export import Export
@@ -33,6 +34,7 @@ Command = (
     | Annotated[Collect, tyro.conf.subcommand("collect")]
     | Annotated[Pretrain, tyro.conf.subcommand("pretrain")]
     | Annotated[Diagnose, tyro.conf.subcommand("diagnose")]
+    | Annotated[CrossPlay, tyro.conf.subcommand("crossplay")]
     | Annotated[Ablate, tyro.conf.subcommand("ablate")]
     | Annotated[Replay, tyro.conf.subcommand("replay")]
     | Annotated[Export, tyro.conf.subcommand("export")]

@@ -19,9 +19,9 @@ def start_options(config: TrainConfig) -> dict[str, bool | int | str]:
     """Options of XLA with which programs as large as a run's compile in half of the time.
 
     On CPU that is less effort of LLVM, which no preset that was measured runs slower with. On GPU,
-    XLA's own matrix products run faster in large batches, but each is generated and timed in several
-    forms: with every part on, that is half of the compilation. Whoever sets the level in XLA_FLAGS
-    has it.
+    XLA's own matrix products run faster in large batches, but each is generated and timed in
+    several forms: with every part on, that is half of the compilation. Whoever sets the level in
+    XLA_FLAGS has it.
     """
     match jax.default_backend():
         case "cpu" if LEVEL not in os.environ.get("XLA_FLAGS", ""):

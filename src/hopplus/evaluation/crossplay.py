@@ -1,0 +1,116 @@
+"""How does each player do in the company of each other? One seat is exchanged, each in turn."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from hopplus.config import SearchConfig
+from hopplus.evaluation.evaluate import evaluate
+from hopplus.evaluation.statistics import Estimate, estimate
+from hopplus.games.game import Game
+from hopplus.learning.company import fitting
+from hopplus.learning.trained import Trained
+from hopplus.players.player import Player
+from hopplus.players.scripted import scripted
+from hopplus.players.seating import Seating
+from hopplus.types import Params
+
+
+@dataclass(frozen=True)
+class Member:
+    """Someone for every seat: the players of a run, or one player for all."""
+
+    name: str
+    players: tuple[Player, ...]  # [N]
+    params: tuple[Params, ...]  # [N] one set each
+
+
+def make_member(
+    name: str, called: Sequence[str], known: dict[str, Trained], game: Game, search: SearchConfig
+) -> Member:
+    """Whoever is called by these names [N], seat by seat: learned ones, or scripted ones.
+
+    Learned players of the same making differ in what they have learned alone, so that one program
+    serves them all.
+    """
+    players: list[Player] = []
+    params: list[Params] = []
+    for one in called:
+        if one in known:
+            trained = fitting(known[one], one, game)
+            made = replace(trained, actor=replace(trained.actor, name="learned"))
+            players.append(made.playing(game, search))
+            params.append(trained.params)
+        else:
+            players.append(scripted(one, game))
+            params.append(players[-1].init(jax.random.key(0)))
+    return Member(name, tuple(players), tuple(params))
+
+
+def seated(focal: Member, company: Member, seat: int) -> tuple[Seating, tuple[Params, ...]]:
+    """One of the focal member in a seat, the company in all others."""
+    members = [focal if place == seat else company for place in range(len(company.players))]
+    players = [member.players[place] for place, member in enumerate(members)]
+    seating = Seating(tuple(players))
+    params = tuple(
+        jax.tree.map(
+            lambda *leaves: jnp.stack(leaves),
+            *[members[place].params[place] for place in seats],
+        )
+        for _, seats in seating.groups
+    )
+    return seating, params
+
+
+@dataclass(frozen=True)
+class Crossplay:
+    """Who was held against whom: rows sit in one seat, columns in all others."""
+
+    names: list[str]
+    focal: list[list[Estimate]]  # return of the one, over all its seats and episodes
+    company: list[list[Estimate]]  # mean return of the others
+    by_seat: np.ndarray  # [R, R, N] mean return of the one in each seat
+
+    def as_json(self) -> dict[str, Any]:
+        def plain(table: list[list[Estimate]]) -> list[list[dict[str, float | None]]]:
+            return [[cell.as_json() for cell in row] for row in table]
+
+        return {
+            "names": self.names,
+            "focal": plain(self.focal),
+            "company": plain(self.company),
+            "by_seat": self.by_seat.tolist(),
+        }
+
+
+def crossplay(
+    game: Game,
+    members: Sequence[Member],
+    key: jax.Array,
+    episodes: int,
+    on_progress: Callable[[int, str], None] = lambda count, note: None,
+) -> Crossplay:
+    """Play `episodes` episodes for every row, column and seat, on the same boards for all."""
+    focal: list[list[Estimate]] = []
+    company: list[list[Estimate]] = []
+    by_seat = np.zeros((len(members), len(members), game.seats))
+    for row, one in enumerate(members):
+        focal.append([])
+        company.append([])
+        for column, others in enumerate(members):
+            own, theirs = [], []
+            for seat in range(game.seats):
+                seating, params = seated(one, others, seat)
+                played = evaluate(game, seating, params, jax.random.fold_in(key, seat), episodes)
+                returns = played.returns.astype(np.float64)
+                own.append(returns[:, seat])
+                theirs.append(np.delete(returns, seat, axis=1).mean(axis=1))
+                on_progress(episodes, f"{one.name} among {others.name}")
+            by_seat[row, column] = [returns.mean() for returns in own]
+            focal[-1].append(estimate(np.concatenate(own)))
+            company[-1].append(estimate(np.concatenate(theirs)))
+    return Crossplay([member.name for member in members], focal, company, by_seat)

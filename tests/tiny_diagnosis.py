@@ -1,0 +1,50 @@
+"""Tiny subjects of diagnoses: a PPO learner with some play, and what tests do with it."""
+
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+from hopplus.config import NetConfig, PPOConfig, StagHuntConfig, TrainConfig
+from hopplus.diagnosis.faults import Fault, find_fault
+from hopplus.diagnosis.seats import SeatsDiagnosis, SeatsSettings, diagnose_seats
+from hopplus.diagnosis.subject import Subject, laboratory_of, of_preset
+
+GAME = StagHuntConfig(size=3, seats=3, hares=2, horizon=12)
+_GAME = "--game.size 3 --game.seats 3 --game.hares 2 --game.horizon 12"
+GAME_OPTIONS = _GAME.split()
+PPO = PPOConfig(games=16, unroll=8, minibatches=2, epochs=1)
+CONFIG = TrainConfig(game=GAME, net=NetConfig(hidden=8), ppo=PPO, steps=5 * PPO.steps)
+LANES = 4  # as many as a diagnosis of the value loss has
+EPISODES = 300
+SETTINGS = SeatsSettings(episodes=EPISODES, ablate=False)
+NONE = Fault("none")
+
+
+def silent(note: str) -> None:
+    """Nobody watches."""
+
+
+def trained(config: TrainConfig, fault: Fault = NONE, lanes: int = LANES) -> Subject:
+    return of_preset("tiny", laboratory_of(config, fault, lanes), 0, silent)
+
+
+@cache
+def faulty(name: str | None) -> Subject:
+    """Plain PPO with a fault of that name built in."""
+    return trained(CONFIG, find_fault(name, CONFIG))
+
+
+@cache
+def seats_diagnosis(name: str | None) -> SeatsDiagnosis:
+    return diagnose_seats(faulty(name), NONE, SETTINGS, silent)
+
+
+def with_ppo(**changes: Any) -> TrainConfig:
+    return replace(CONFIG, ppo=replace(PPO, **changes))
+
+
+def fault_of(checks: Any, title: str) -> str | None:
+    """What the check of that title shows."""
+    (found,) = [check for check in checks if check.title == title]
+    fault: str | None = found.fault
+    return fault
