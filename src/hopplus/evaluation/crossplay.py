@@ -14,6 +14,7 @@ from hopplus.evaluation.statistics import Estimate, estimate
 from hopplus.games.game import Game
 from hopplus.learning.company import fitting
 from hopplus.learning.trained import Trained
+from hopplus.players.mixture import Mixture
 from hopplus.players.player import Player
 from hopplus.players.scripted import scripted
 from hopplus.players.seating import Seating
@@ -51,19 +52,37 @@ def make_member(
     return Member(name, tuple(players), tuple(params))
 
 
-def seated(focal: Member, company: Member, seat: int) -> tuple[Seating, tuple[Params, ...]]:
-    """One of the focal member in a seat, the company in all others."""
-    members = [focal if place == seat else company for place in range(len(company.players))]
-    players = [member.players[place] for place, member in enumerate(members)]
-    seating = Seating(tuple(players))
-    params = tuple(
-        jax.tree.map(
-            lambda *leaves: jnp.stack(leaves),
-            *[members[place].params[place] for place in seats],
-        )
-        for _, seats in seating.groups
-    )
-    return seating, params
+@dataclass(frozen=True)
+class Table:
+    """Every kind of player that is there, in every seat, so that one program seats anyone."""
+
+    kinds: tuple[Player, ...]
+    seats: int
+
+    @property
+    def seating(self) -> Seating:
+        return Seating((Mixture(self.kinds),) * self.seats)
+
+    def seated(self, members: Sequence[Member]) -> tuple[tuple[Params, ...], jax.Array]:
+        """The parameters for `seating`, and who is chosen [N], with a member for each seat."""
+        kinds = [self.kinds.index(member.players[seat]) for seat, member in enumerate(members)]
+        own = [member.params[seat] for seat, member in enumerate(members)]
+        sets = []
+        for number, kind in enumerate(self.kinds):
+            # Where someone else sits, any parameters do.
+            known = [params for params, held in zip(own, kinds, strict=True) if held == number]
+            spare = known[0] if known else kind.init(jax.random.key(0))
+            filled = [
+                params if held == number else spare for params, held in zip(own, kinds, strict=True)
+            ]
+            sets.append(jax.tree.map(lambda *leaves: jnp.stack(leaves), *filled))
+        return (tuple(sets),), jnp.array(kinds, jnp.int32)
+
+
+def make_table(members: Sequence[Member]) -> Table:
+    """For all of these members."""
+    kinds = dict.fromkeys(player for member in members for player in member.players)
+    return Table(tuple(kinds), len(members[0].players))
 
 
 @dataclass(frozen=True)
@@ -98,14 +117,17 @@ def crossplay(
     focal: list[list[Estimate]] = []
     company: list[list[Estimate]] = []
     by_seat = np.zeros((len(members), len(members), game.seats))
+    table = make_table(members)
     for row, one in enumerate(members):
         focal.append([])
         company.append([])
         for column, others in enumerate(members):
             own, theirs = [], []
             for seat in range(game.seats):
-                seating, params = seated(one, others, seat)
-                played = evaluate(game, seating, params, jax.random.fold_in(key, seat), episodes)
+                around = [one if place == seat else others for place in range(game.seats)]
+                params, choices = table.seated(around)
+                own_key = jax.random.fold_in(key, seat)
+                played = evaluate(game, table.seating, params, own_key, episodes, choices=choices)
                 returns = played.returns.astype(np.float64)
                 own.append(returns[:, seat])
                 theirs.append(np.delete(returns, seat, axis=1).mean(axis=1))

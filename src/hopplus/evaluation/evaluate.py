@@ -1,7 +1,7 @@
 """How well do these players do together? Whole episodes, each played once."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import equinox as eqx
@@ -11,7 +11,7 @@ import numpy as np
 
 from hopplus.evaluation.statistics import Estimate, estimate
 from hopplus.games.game import Game
-from hopplus.learning.rollout import rollout, start
+from hopplus.learning.rollout import Play, rollout, start
 from hopplus.players.seating import Seating
 from hopplus.types import Params, Trajectory
 
@@ -47,10 +47,22 @@ def first_episodes(trajectory: Trajectory) -> Episodes:
 
 @eqx.filter_jit
 def play_episodes(
-    game: Game, seating: Seating, params: tuple[Params, ...], keys: jax.Array
+    game: Game,
+    seating: Seating,
+    params: tuple[Params, ...],
+    keys: jax.Array,
+    choices: jax.Array | None = None,
 ) -> Episodes:
-    """One episode for each key [B]. Every episode ends within the horizon, so none is cut off."""
-    plays = jax.vmap(lambda key: start(game, seating, key))(keys)
+    """One episode for each key [B]. Every episode ends within the horizon, so none is cut off.
+
+    With [N] ones of the mixtures seated if `choices` are given; else they are drawn.
+    """
+
+    def begun(key: jax.Array) -> Play:
+        play = start(game, seating, key)
+        return play if choices is None else replace(play, memory=seating.seated(choices))
+
+    plays = jax.vmap(begun)(keys)
     return first_episodes(rollout(game, seating, params, plays, game.horizon)[1])
 
 
@@ -62,14 +74,18 @@ def evaluate(
     episodes: int,
     games: int = 1024,
     on_progress: Callable[[int, str], None] = lambda count, note: None,
+    choices: jax.Array | None = None,
 ) -> Episodes:
-    """Play `episodes` episodes, `games` side by side; the same whatever the number side by side."""
+    """Play `episodes` episodes, `games` side by side; the same whatever the number side by side.
+
+    `choices` as in `play_episodes`.
+    """
     batch = min(games, episodes)
     parts = []
     for first in range(0, episodes, batch):
         numbers = jnp.arange(first, first + batch)  # the last batch plays a few too many
         keys = jax.vmap(lambda number: jax.random.fold_in(key, number))(numbers)
-        part = jax.device_get(play_episodes(game, seating, params, keys))
+        part = jax.device_get(play_episodes(game, seating, params, keys, choices))
         parts.append(jax.tree.map(lambda leaf: leaf[: episodes - first], part))  # noqa: B023
         mean = float(np.mean(parts[-1].returns))
         on_progress(min(batch, episodes - first), f"mean return {mean:.2f}")

@@ -1,0 +1,112 @@
+"""Players of different making at one board."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+from conftest import SMALL_RUN
+from hopplus.cli import main
+from hopplus.config import SearchConfig, StagHuntConfig
+from hopplus.evaluation.crossplay import Member, crossplay, make_member, make_table
+from hopplus.evaluation.evaluate import evaluate
+from hopplus.games.stag_hunt import StagHunt
+from hopplus.learning.restore import run_seats
+from hopplus.players.seating import seat_players
+from hopplus.runs.folder import open_run
+
+GAME = StagHunt(StagHuntConfig(size=3, seats=2, hares=2))
+
+
+def scripted_member(name: str) -> Member:
+    return make_member(name, [name] * GAME.seats, {}, GAME, SearchConfig())
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    runs = tmp_path_factory.mktemp("runs")
+    assert main(["train", "ppo", *SMALL_RUN, "--runs", str(runs), "--name", "a"]) == 0
+    return runs / "a"
+
+
+def test_a_stag_hunter_alone_gets_nothing_and_two_share() -> None:
+    found = crossplay(
+        GAME, [scripted_member("stag"), scripted_member("hare")], jax.random.key(0), 64
+    )
+    (both, alone), (beside, rivals) = (
+        [cell.mean for cell in row] for row in found.focal
+    )  # rows: stag, hare
+    assert both == pytest.approx(5.0)
+    assert alone == 0.0
+    assert beside == pytest.approx(1.0)
+    assert 0.5 < rivals < 1.0  # who meets at a hare shares it
+    assert found.company[0][1].mean == pytest.approx(1.0)  # the hare hunter beside the stag hunter
+    assert found.company[1][0].mean == 0.0
+    assert found.by_seat.shape == (2, 2, 2)
+
+
+def test_who_is_chosen_sits_there(run: Path) -> None:
+    """One program for all kinds gives what a seating of just these players gives."""
+    called, known = run_seats(open_run(run))
+    learned = make_member("a", called, known, GAME, SearchConfig())
+    table = make_table([learned, scripted_member("hare")])
+    params, choices = table.seated([scripted_member("hare"), learned])
+    assert choices.tolist() == [1, 0]
+    key = jax.random.key(3)
+    mixed = evaluate(GAME, table.seating, params, key, 400, choices=choices).returns
+    assert (mixed[:, 0] == 1).mean() > 0.9  # a hare hunter, in the first seat
+    own = known[called[1]].params
+    seats = jax.tree.map(lambda leaf: np.asarray(leaf[1]), params[0][0])
+    same = jax.tree.map(lambda a, b: bool((a == b).all()), seats, jax.tree.map(np.asarray, own))
+    assert all(jax.tree.leaves(same))
+
+
+def test_scripted_players_as_evaluated() -> None:
+    members = [scripted_member("hare"), scripted_member("random")]
+    table = make_table(members)
+    params, choices = table.seated(members)
+    key = jax.random.key(0)
+    mixed = evaluate(GAME, table.seating, params, key, 2000, choices=choices).returns
+    seating = seat_players("hare,random", GAME)
+    plain = evaluate(GAME, seating, seating.init(key), key, 2000).returns
+    spread = plain.std(axis=0) / np.sqrt(len(plain))
+    assert (np.abs(mixed.mean(axis=0) - plain.mean(axis=0)) < 5 * spread + 1e-6).all()
+
+
+def test_the_command(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "out"
+    command = ["crossplay", str(run), f"{run}@1", "hare", "--episodes", "20", "--out", str(out)]
+    assert main([*command, "--json"]) == 0
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    assert found["names"] == [str(run), f"{run}@1", "hare"]
+    assert np.shape(found["by_seat"]) == (3, 3, 2)
+    assert json.loads((out / "crossplay.json").read_text())["names"] == found["names"]
+    assert (out / "crossplay.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("members", "said"),
+    [
+        (["stag"], "two or more"),
+        (["stag", "nobody"], "nobody"),
+        (["stag", "nowhere@3"], "nowhere"),
+        (["stag", "hare", "--episodes", "0"], "episodes"),
+    ],
+)
+def test_clear_errors(members: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["crossplay", *members]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_runs_of_other_games_are_refused(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = (run / "config.json").read_text()
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "config.json").write_text(text.replace('"hares": 2', '"hares": 1'))
+    assert main(["crossplay", str(run), str(other)]) == 2
+    assert "different games" in capsys.readouterr().err
