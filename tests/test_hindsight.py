@@ -16,6 +16,7 @@ from hopplus.games import make_game
 from hopplus.games.game import views
 from hopplus.learning.hindsight import Hindsight, Stretch, seen_by
 from hopplus.models.goal import GoalCode, GoalPart
+from hopplus.models.history import recalled
 from hopplus.models.inference import selected
 from hopplus.models.nets import Gru
 from hopplus.types import View
@@ -50,7 +51,7 @@ def test_goals_in_play_are_inferred_from_the_episode_so_far() -> None:
         by_step = jax.lax.scan(step, first, (seen, jnp.asarray(begins)))[1]
 
         def at_once(mind: Any, seen: View, begins: Any) -> Any:
-            before, after = part.recall(mind.inference, part.start(), seen, begins)
+            before, after = recalled(mind.inference.history, part.start(), seen, begins)
             codes = jax.vmap(part.codes, in_axes=(None, 0))(mind.inference, after)
             return before, part.goal.settled(codes)[:, 0]
 

@@ -95,7 +95,13 @@ def seated(given: Given, choice: int, goal: int = 0) -> Given:
     """With one who has drawn that goal, 0, or the one who has learned, 1, in the second seat."""
     kept, mixed = given.play.memory
     memories = (jnp.full(1, goal, jnp.int32), mixed.memories[1])
-    return with_play(given, memory=(kept, MixtureMemory(jnp.full(1, choice, jnp.int32), memories)))
+    return with_play(
+        given,
+        memory=(
+            kept,
+            MixtureMemory(jnp.full(1, choice, jnp.int32), memories, jnp.zeros(1, jnp.int32)),
+        ),
+    )
 
 
 def moved(given: Given, seats: slice) -> Given:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from hopplus.config import PPOConfig, SearchConfig, TrainConfig
+from hopplus.config import MemoryConfig, PPOConfig, SearchConfig, TrainConfig
 
 SEARCH = SearchConfig(simulations=50, noise=0.25, temperature=1.0)
 ONE_STEP = SearchConfig(
@@ -15,6 +15,9 @@ PRESETS: Mapping[str, TrainConfig] = MappingProxyType(
         "ppo": TrainConfig(),
         "ppo-shared": TrainConfig(ppo=PPOConfig(parameters="shared")),
         "ppo-prosocial": TrainConfig(ppo=PPOConfig(prosociality=1.0)),
+        "ppo-memory": TrainConfig(
+            memory=MemoryConfig(kind="trial"), trial=5, train_against="all", steps=5_000_000
+        ),
         "goal": TrainConfig(parts=("opponent", "goal")),
         # More than twice the steps to learn from carry larger and more gradient steps.
         "hop-plus": TrainConfig(
@@ -41,6 +44,7 @@ ABOUT: Mapping[str, str] = MappingProxyType(
         "ppo": "PPO self-play, every seat with parameters of its own",
         "ppo-shared": "PPO self-play, one set of parameters for all seats",
         "ppo-prosocial": "PPO self-play, every seat is rewarded with everyone's mean",
+        "ppo-memory": "PPO with a memory, of one seat in trials against drawn company",
         "goal": "PPO with goals inferred and opponents modelled, without a world model",
         "hop-plus": "HOP+: goals, opponents, a world model and imagination beside PPO",
         "direct-om": "learns from a search in which models of the others know no goals",

@@ -5,6 +5,7 @@ from typing import TypeAlias
 from hopplus.config.belief import BeliefConfig
 from hopplus.config.check import ConfigError, check, check_whole
 from hopplus.config.game import GameConfig, StagHuntConfig
+from hopplus.config.memory import MemoryConfig
 from hopplus.config.models import (
     FitConfig,
     GoalConfig,
@@ -38,6 +39,7 @@ __all__ = [
     "GoalConfig",
     "GoalOnline",
     "ImagineConfig",
+    "MemoryConfig",
     "NetConfig",
     "OnlineConfig",
     "OpponentConfig",

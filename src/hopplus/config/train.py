@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 from hopplus.config.belief import BeliefConfig
-from hopplus.config.check import check, check_whole
+from hopplus.config.check import ConfigError, check, check_whole
 from hopplus.config.game import GameConfig
+from hopplus.config.memory import MemoryConfig
 from hopplus.config.net import NetConfig
 from hopplus.config.online import (
     GoalOnline,
@@ -103,9 +104,15 @@ class TrainConfig:
     world: WorldOnline = field(default_factory=WorldOnline)
     imagine: ImagineConfig = field(default_factory=ImagineConfig)
     search: SearchConfig = field(default_factory=SearchConfig)
+    memory: MemoryConfig = field(default_factory=MemoryConfig)
+    trial: int = 1
+    """Episodes of a trial: as many are played against the same company, where it is drawn."""
     seats: str | None = None
     """Who sits where: learn, a scripted player, a run (runs/a, runs/a@2) or an exported player; all
     learn when not given."""
+    train_against: Literal["all"] | None = None
+    """Who sits in the other seats of a single learner: all is every mixture of the game's scripted
+    players, drawn for each trial. Instead of --seats."""
     steps: int = 1_000_000
     """Environment steps of each seed at most; whole updates are played, one at least."""
     seeds: int = 1
@@ -121,13 +128,19 @@ class TrainConfig:
         check_whole(self, "--")
         held = self.seats is None or isinstance(self.seats, str)
         check(held, "--seats", self.seats, "names separated by commas")
-        for name in ("steps", "seeds", "checkpoint_every", "keep"):
+        held = self.train_against in (None, "all")
+        check(held, "--train-against", self.train_against, "all, or not given")
+        if self.train_against and self.seats:
+            raise ConfigError("--seats and --train-against both say who sits there: give one")
+        for name in ("steps", "seeds", "checkpoint_every", "keep", "trial"):
             given = getattr(self, name)
             check(given >= 1, f"--{name}".replace("_", "-"), given, "1 or more")
         check(0 <= self.seed < 2**31, "--seed", self.seed, "from 0 to 2147483647")
         check_parts(self.parts)
         if self.search.simulations:
             self._check_search()
+        if self.memory.kind != "none":
+            self._check_memory()
         if "goal" in self.parts:
             check(
                 self.ppo.unroll >= 2, "ppo.unroll", self.ppo.unroll, "2 or more with the goal part"
@@ -152,6 +165,14 @@ class TrainConfig:
         check(given == 0, "ppo.prosociality", given, "0 with a search, which looks for own rewards")
         held = "imagination" not in self.parts
         check(held, "--parts", self.parts, "without imagination where a search is learned from")
+
+    def _check_memory(self) -> None:
+        """What a policy's memory goes together with."""
+        check(not self.parts, "--parts", self.parts, "none with a memory of the policy's own")
+        held = self.ppo.minibatches <= self.ppo.games
+        check(held, "ppo.minibatches", self.ppo.minibatches, "at most ppo.games with a memory")
+        if self.memory.kind == "trial" and self.trial < 2:
+            raise ConfigError("--memory.kind trial needs trials: --trial 2 or more")
 
     @property
     def updates(self) -> int:

@@ -45,8 +45,10 @@ def make_company(
     known: dict[str, Trained] | None = None,
     learner: Player | None = None,
     search: SearchConfig | None = None,
+    trial: int = 1,
 ) -> Company:
-    """Seat players by name: `learn`, one of the `known`, a scripted one, or `stag|hare`.
+    """Seat players by name: `learn`, one of the `known`, a scripted one, or `stag|hare`, who stays
+    for a trial of so many episodes.
 
     The known ones look ahead before they act as they have learned to, or as `search` says.
     """
@@ -58,7 +60,7 @@ def make_company(
         if name in known:
             return fitting(known[name], name, game).playing(game, search)
         if MIXED in name:
-            return Mixture(tuple(player(one) for one in options(name)))
+            return Mixture(tuple(player(one) for one in options(name)), trial=trial)
         return scripted(name, game)
 
     trained = {one: known[one].params for name in names for one in options(name) if one in known}

@@ -10,6 +10,7 @@ from hopplus.config import GoalOnline
 from hopplus.games.game import Game, views
 from hopplus.learning.moments import Moments
 from hopplus.models.goal import GoalCode, GoalPrior
+from hopplus.models.history import recalled
 from hopplus.models.inference import InferencePart, selected
 from hopplus.models.nets import ActorCritic
 from hopplus.models.opponent import others_views
@@ -96,7 +97,7 @@ class Hindsight:
         assert mind.inference is not None
         assert mind.prior is not None
         part, c = self.part, self.config
-        before, after = part.recall(mind.inference, seen.memory, seen.view, seen.fresh)
+        before, after = recalled(mind.inference.history, seen.memory, seen.view, seen.fresh)
         codes = jax.vmap(part.codes, in_axes=(None, 0))(mind.inference, after)
         inferred = part.goal.settled(codes)  # [T, J, G]
         steps, others = len(seen.fresh), part.seats - 1

@@ -19,6 +19,8 @@ from hopplus.learning.online import by_set
 from hopplus.learning.ppo import Batch, explained, ppo_loss
 from hopplus.learning.returns import lambda_returns, shared_reward
 from hopplus.learning.rollout import Play, rollout, start
+from hopplus.models.history import recalled
+from hopplus.models.memory import Recall
 from hopplus.players.actor import Actor
 from hopplus.players.mind import Mind
 from hopplus.players.planner import Planner
@@ -208,9 +210,38 @@ class Learner:
             present=present[:-1],
             valued=valued[:-1],
             aim=trajectory.act.logits[:, :, seats] if self.search else None,
+            **self._remembered(trajectory),
         )
         count = 1 if self.actor.shares_params else len(seats)
         return by_set(steps, count)
+
+    def _remembered(self, trajectory: Trajectory) -> dict[str, jax.Array]:
+        """[T, B, n, ...] the memories before each step, and where they began anew."""
+        if not self.actor.remembers:
+            return {}
+        recall: Recall = trajectory.memory[self.learning]
+        over = jnp.pad(trajectory.outcome.done[:-1], ((1, 0), (0, 0)))
+        fresh = over[:, :, None] & (recall.episodes == 0)
+        return {"before": recall.state, "fresh": fresh}
+
+    def recalled(self, policy: Params, part: Batch) -> Batch:
+        """Whole games [k * T * g] of a set with what the policy remembers now, from what it did
+        remember before the first of them."""
+        assert part.before is not None
+        seats, steps = self.beside.seats.shape[1], self.config.unroll
+
+        def games(leaf: jax.Array) -> jax.Array:  # [k * g, T, ...]
+            rows = leaf.reshape(seats, steps, -1, *leaf.shape[1:])
+            return jnp.moveaxis(rows, 1, 2).reshape(-1, steps, *leaf.shape[1:])
+
+        def rows(leaf: jax.Array) -> jax.Array:
+            split = leaf.reshape(seats, -1, steps, *leaf.shape[2:])
+            return jnp.moveaxis(split, 2, 1).reshape(-1, *leaf.shape[2:])
+
+        before, view, fresh = jax.tree.map(games, (part.before, part.view, part.fresh))
+        over_games = jax.vmap(recalled, in_axes=(None, 0, 0, 0))
+        _, after = over_games(policy.history, before[:, 0], view, fresh)
+        return replace(part, inferred=rows(after))
 
     def _values(self, minds: Mind, memory: Memory, seen: View) -> jax.Array:
         """[B, n] what the learning seats hope for, with their memories and views [B, n, ...]."""
@@ -237,6 +268,8 @@ class Learner:
         entropy_weight = self.entropy_weight(updates)
 
         def loss(params: Params, part: Batch) -> tuple[jax.Array, Metrics]:
+            if self.actor.remembers:
+                part = self.recalled(params, part)
             if self.search:
                 return imitation_loss(params, part, self.actor.judge, c.value_weight)
             return ppo_loss(params, part, self.actor.judge, c, entropy_weight)

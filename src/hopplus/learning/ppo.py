@@ -24,6 +24,8 @@ class Batch(eqx.Module):
     valued: jax.Array  # [M] bool; only these count for the value
     aim: jax.Array | None = None  # [M, A] log-probabilities after a search; None without any
     imagined: jax.Array | None = None  # [M] bool, was only imagined; None where nothing was
+    before: jax.Array | None = None  # [M, J] what was remembered before; None without a memory
+    fresh: jax.Array | None = None  # [M] bool, the memory began anew
 
 
 def mean_of(values: jax.Array, mask: jax.Array) -> jax.Array:

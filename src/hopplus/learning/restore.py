@@ -30,7 +30,8 @@ def new_run(path: Path, config: TrainConfig) -> RunFolder:
     guests = find_guests(names)
     inside = {name: f"{INSIDE}{number}{PLAYER_FILE}" for number, name in enumerate(guests)}
     seats = [MIXED.join(inside.get(one, one) for one in options(name)) for name in names]
-    settled, initial = find_initial(replace(config, seats=",".join(seats)))
+    seated = replace(config, seats=",".join(seats), train_against=None)
+    settled, initial = find_initial(seated)
     known = {inside[name]: guests[name] for name in guests}
     make_learner(settled, known, initial)  # complains if it must
     with make_run(path, settled) as folder:
@@ -43,6 +44,9 @@ def new_run(path: Path, config: TrainConfig) -> RunFolder:
 def seat_names(config: TrainConfig) -> list[str]:
     """One name per seat."""
     seats = config.game.seats
+    if config.train_against:
+        everyone = MIXED.join([*make_game(config.game).targets, "random"])
+        return ["learn", *[everyone] * (seats - 1)]
     return split_names(config.seats, seats) if config.seats else ["learn"] * seats
 
 
@@ -143,7 +147,7 @@ def make_learner(
         check_world(config.world.model, config.game, game)
     actor = make_actor("learn", game, config)
     player = with_search(actor, game, config.search.valuing(config.ppo.discount))
-    company = make_company(names, game, guests, player)
+    company = make_company(names, game, guests, player, trial=config.trial)
     group = [player.name for player, _ in company.seating.groups].index("learn")
     seats = company.seating.groups[group][1]
     beside = make_beside(config, game, actor, seats, initial.fields if initial else {})

@@ -12,8 +12,8 @@ import jax
 import jax.numpy as jnp
 
 from hopplus.models.goal import GoalCode, GoalPart
+from hopplus.models.history import given, seen_size
 from hopplus.models.nets import Gru, Layers, Linear, binary_loss
-from hopplus.models.opponent import last_actions
 from hopplus.models.part import Metrics
 from hopplus.types import View
 
@@ -44,7 +44,7 @@ class InferencePart:
         key_history, key_code, key_decoder = jax.random.split(key, 3)
         height, width, planes = self.goal.shape
         cells = height * width * planes
-        seen = cells + 1 + self.seats * self.goal.actions
+        seen = seen_size(self.goal.shape, self.seats, self.goal.actions)
         sizes = (self.size + self.hidden, 2 * self.hidden, cells)
         return GoalInference(
             history=Gru(seen, self.hidden, key_history),
@@ -56,11 +56,6 @@ class InferencePart:
         """[hidden] the memory before an episode's first view."""
         return jnp.zeros(self.hidden)
 
-    def given(self, params: GoalInference, view: View) -> jax.Array:
-        """What a view brings to the memory."""
-        planes = view.planes.astype(jnp.float32).reshape(-1)
-        return params.history.given(jnp.concatenate([planes, view.time[None], last_actions(view)]))
-
     def codes(self, params: GoalInference, memory: jax.Array) -> GoalCode:
         """[J, G] what is thought of the goals with this memory."""
         return self.goal.code_of(params.code(memory).reshape(self.goals, -1))
@@ -69,26 +64,8 @@ class InferencePart:
         self, params: GoalInference, memory: jax.Array, view: View
     ) -> tuple[jax.Array, jax.Array]:
         """The memory after a view, and the goals [J, G] without chance."""
-        memory = params.history.advance(memory, self.given(params, view))
+        memory = params.history.advance(memory, given(params.history, view))
         return memory, self.goal.settled(self.codes(params, memory))
-
-    def recall(
-        self, params: GoalInference, memory: jax.Array, views: View, fresh: jax.Array
-    ) -> tuple[jax.Array, jax.Array]:
-        """The memory before and after each of [T] views in order, [T, hidden] each; where `fresh`
-        [T], a new episode begins."""
-        given = jax.vmap(self.given, in_axes=(None, 0))(params, views)
-
-        def step(
-            memory: jax.Array, now: tuple[jax.Array, jax.Array]
-        ) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
-            given, fresh = now
-            before = jnp.where(fresh, self.start(), memory)
-            after = params.history.advance(before, given)
-            return after, (before, after)
-
-        _, (before, after) = jax.lax.scan(step, memory, (given, fresh))
-        return before, after
 
     def losses(
         self,

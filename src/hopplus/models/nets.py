@@ -191,6 +191,7 @@ class ActorCritic(eqx.Module):
     body: Body
     policy: Linear
     value: Linear
+    history: Gru | None  # of a policy with a memory of its own
 
     def __init__(
         self,
@@ -199,15 +200,17 @@ class ActorCritic(eqx.Module):
         config: NetConfig,
         key: jax.Array,
         goal: int = 0,
+        history: Gru | None = None,
     ) -> None:
         key_body, key_policy, key_value = jax.random.split(key, 3)
         self.body = make_body(shape, config, key_body, goal)
         self.policy = Linear(config.hidden, actions, 0.01, key_policy)
         self.value = Linear(config.hidden, 1, 1.0, key_value)
+        self.history = history
 
     def __call__(self, view: View, goal: jax.Array) -> tuple[jax.Array, jax.Array]:
         """[A] log-probabilities, -inf where illegal, and [] value of one view, with what the others
-        are taken to be after."""
+        are taken to be after, or what is remembered."""
         features = self.body(view, goal)
         logits = jnp.where(view.legal, self.policy(features), -jnp.inf)
         return jax.nn.log_softmax(logits), self.value(features)[0]

@@ -29,13 +29,21 @@ class Actor:
     parts: Parts = field(default_factory=Parts)
     shares_params: bool = False  # one set of parameters for all its seats
     greedy: bool = False
-    remembers: bool = False  # whether minibatches must keep each game's steps together
+
+    @property
+    def remembers(self) -> bool:
+        """Whether its policy learns what to remember, from each game's steps in their order."""
+        return self.parts.memory is not None
 
     def init(self, key: jax.Array) -> Mind:
-        policy = ActorCritic(self.shape, self.actions, self.net, key, self.parts.goal_size)
+        memory, size = self.parts.memory, self.parts.goal_size
+        history = memory.init(jax.random.fold_in(key, 5)) if memory else None
+        policy = ActorCritic(self.shape, self.actions, self.net, key, size, history)
         return self.parts.init(policy, key)
 
     def start(self) -> Memory:
+        if self.parts.memory:
+            return self.parts.memory.start()
         if self.parts.belief:
             return self.parts.belief.start()
         return self.parts.inference.start() if self.parts.inference else ()
@@ -43,10 +51,14 @@ class Actor:
     @property
     def keeps(self) -> bool:
         """Whether it remembers anything from one episode to the next."""
+        if self.parts.memory:
+            return self.parts.memory.keeps
         return self.parts.belief is not None and self.parts.belief.config.across
 
     def again(self, memory: Memory, view: View) -> Memory:
         """The memory before the next episode, from the last one's and what was seen at its end."""
+        if self.parts.memory:
+            return self.parts.memory.again(memory)
         return self.parts.belief.again(memory, view) if self.parts.belief else self.start()
 
     def judge(
@@ -56,7 +68,11 @@ class Actor:
         return policy(view, inferred)
 
     def infer(self, params: Mind, memory: Memory, view: View) -> tuple[Memory, jax.Array]:
-        """The memory after a view, and [J] what the others are taken to be after."""
+        """The memory after a view, and [J] what the others are taken to be after; or, for a policy
+        with a memory of its own, what it remembers."""
+        if self.parts.memory and params.policy.history is not None:
+            memory = self.parts.memory.read(params.policy.history, memory, view)
+            return memory, memory.state
         if self.parts.belief and params.opponents is not None:
             with jax.named_scope("infer"):
                 memory, belief = self.parts.belief.infer(params.opponents, memory, view)

@@ -11,6 +11,7 @@ from hopplus.games.game import Game
 from hopplus.models.belief import BeliefPart
 from hopplus.models.goal import GoalPart, GoalPrior
 from hopplus.models.inference import GoalInference, InferencePart
+from hopplus.models.memory import MemoryPart
 from hopplus.models.nets import ActorCritic
 from hopplus.models.opponent import OpponentModel, OpponentPart
 from hopplus.models.world import World, board_of
@@ -36,6 +37,7 @@ class Parts:
     opponent: OpponentPart | None = None
     world: WorldPart | None = None
     others: int = 0
+    memory: MemoryPart | None = None
 
     @property
     def prior(self) -> GoalPart | None:
@@ -43,7 +45,9 @@ class Parts:
 
     @property
     def goal_size(self) -> int:
-        """Numbers of all goals that are inferred."""
+        """Numbers that the policy is told: all goals that are inferred, or its memory."""
+        if self.memory:
+            return self.memory.config.size
         if self.belief:
             return self.belief.others * self.belief.kinds
         return self.inference.size if self.inference else 0
@@ -95,4 +99,7 @@ def make_parts(game: Game, config: TrainConfig) -> Parts:
         opponent = OpponentPart(game.shape, game.seats, actions, told, net, weights)
     if "world" in config.parts:
         world = WorldPart(board_of(game), config.world.model)
-    return Parts(inference, belief, opponent, world, others)
+    memory = None
+    if config.memory.kind != "none":
+        memory = MemoryPart(game.shape, game.seats, actions, config.memory, config.trial)
+    return Parts(inference, belief, opponent, world, others, memory)

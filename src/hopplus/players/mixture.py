@@ -16,14 +16,17 @@ class MixtureMemory(NamedTuple):
 
     choice: jax.Array  # [] int32 number of the player; -1 not drawn yet
     memories: tuple[Memory, ...]
+    episodes: jax.Array  # [] int32, of the trial, that are over
 
 
 @dataclass(frozen=True)
 class Mixture:
-    """Draws one of several players, all alike, at an episode's first step and stays with it."""
+    """Draws one of several players, all alike, at an episode's first step and stays with it, for as
+    many episodes as a trial has."""
 
     players: tuple[Player, ...]
     shares_params: bool = False
+    trial: int = 1
 
     @property
     def name(self) -> str:
@@ -36,9 +39,21 @@ class Mixture:
     def start(self) -> Memory:
         return self.seated(jnp.int32(-1))
 
-    def seated(self, choice: jax.Array) -> Memory:
+    def seated(self, choice: jax.Array) -> MixtureMemory:
         """The memory before an episode in which a certain one of the players sits here."""
-        return MixtureMemory(choice, tuple(player.start() for player in self.players))
+        memories = tuple(player.start() for player in self.players)
+        return MixtureMemory(choice, memories, jnp.int32(0))
+
+    @property
+    def keeps(self) -> bool:
+        return self.trial > 1
+
+    def again(self, memory: Memory, view: View) -> Memory:
+        """The next episode of a trial is played by the same one, who begins it anew."""
+        number = memory.episodes + 1
+        over = number >= self.trial
+        fresh = self.seated(jnp.where(over, -1, memory.choice))
+        return fresh._replace(episodes=jnp.where(over, 0, number))
 
     def act(self, params: Params, memory: Memory, view: View, key: jax.Array) -> tuple[Memory, Act]:
         key_choice, key_act = jax.random.split(key)
@@ -52,4 +67,4 @@ class Mixture:
             strict=True,
         )
         act: Act = jax.tree.map(lambda *leaves: jnp.stack(leaves)[choice], *alike(acts))
-        return MixtureMemory(choice, memories), act
+        return MixtureMemory(choice, memories, memory.episodes), act

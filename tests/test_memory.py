@@ -1,0 +1,144 @@
+"""Policies with a memory of their own, and trials against the same company."""
+
+from dataclasses import replace
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+from hopplus.cli import main
+from hopplus.config import (
+    ConfigError,
+    MemoryConfig,
+    NetConfig,
+    PPOConfig,
+    StagHuntConfig,
+    TrainConfig,
+)
+from hopplus.learning.learner import Learner, Learning
+from hopplus.learning.restore import make_learner, seat_names
+from hopplus.learning.rollout import rollout
+from tiny_hop_plus import jit
+
+GAME = StagHuntConfig(size=3, seats=3, hares=2, horizon=4)
+PPO = PPOConfig(games=6, unroll=11, minibatches=2, epochs=1)
+CONFIG = TrainConfig(
+    game=GAME,
+    net=NetConfig(hidden=8),
+    ppo=PPO,
+    memory=MemoryConfig("trial", size=5),
+    trial=3,
+    train_against="all",
+    steps=PPO.steps * 4,
+)
+SELF_PLAY = replace(CONFIG, train_against=None, memory=MemoryConfig("episode", size=5))
+SHARED = replace(SELF_PLAY, ppo=replace(PPO, parameters="shared"))
+
+
+def warm(learner: Learner) -> Learning:
+    """After an update, so that nothing is at its beginning."""
+    first: Learning = jit(learner.init)(jax.random.key(0))
+    now: Learning = jit(learner.update)(first)[0]
+    return now
+
+
+@pytest.mark.parametrize("config", [CONFIG, SELF_PLAY, SHARED], ids=["trial", "episode", "shared"])
+def test_what_is_recalled_is_what_was_remembered(config: TrainConfig) -> None:
+    """With the parameters that played, learning sees just what the policy was told in play."""
+    learner = make_learner(config, {})
+    now = warm(learner)
+
+    def both(now: Learning) -> tuple[jax.Array, jax.Array]:
+        plays, trajectory, _ = learner._play(now.params, now.plays)
+        minds = now.params[learner.learning]
+        batch = learner.batch(minds, plays, trajectory)
+        return jax.vmap(learner.recalled)(minds.policy, batch).inferred, batch.inferred
+
+    again, told = jit(both)(now)
+    np.testing.assert_allclose(again, told, atol=1e-6)
+    assert np.abs(told).max() > 0.01
+
+
+def test_trials_keep_company_and_memory_together() -> None:
+    learner = make_learner(CONFIG, {})
+    assert [player.name for player in learner.seating.players][1:] == ["stag|hare|random"] * 2
+    first: Learning = jit(learner.init)(jax.random.key(1))
+    steps = 60
+    trajectory = jit(
+        lambda now: rollout(learner.game, learner.seating, now.params, now.plays, steps)[1]
+    )(first)
+    group = learner.learning
+    recall, others = trajectory.memory[group], trajectory.memory[1 - group]
+    done = np.asarray(trajectory.outcome.done)
+    number = np.asarray(recall.episodes)[:, :, 0]
+    choice = np.asarray(others.choice)
+    for game in range(PPO.games):
+        begins = np.flatnonzero(np.append(True, done[:-1, game]))  # first steps of episodes
+        for count, step in enumerate(begins):
+            assert number[step, game] == count % 3
+            assert (np.asarray(others.episodes)[step, game] == count % 3).all()
+            remembered = np.asarray(recall.state)[step, game]
+            assert remembered.any() == (count % 3 > 0)
+            drawn = choice[step, game]
+            assert (drawn == -1).all() == (count % 3 == 0)  # drawn at the first step
+        # From the second step of a trial to its end, the same ones sit there.
+        for trial in range(len(begins) // 3):
+            last = begins[3 * trial + 3] if 3 * trial + 3 < len(begins) else steps
+            stretch = choice[begins[3 * trial] + 1 : last, game]
+            assert (stretch == stretch[0]).all()
+    assert len(np.unique(choice[choice >= 0])) == 3  # everyone comes
+
+
+def test_it_learns_through_time() -> None:
+    """What was seen three steps ago changes what the policy is taught."""
+    learner = make_learner(SELF_PLAY, {})
+    now = warm(learner)
+    plays, trajectory, _ = jit(learner._play)(now.params, now.plays)
+    minds = now.params[learner.learning]
+    batch = jit(learner.batch)(minds, plays, trajectory)
+    one = jax.tree.map(lambda leaf: leaf[0], batch)
+    policy = jax.tree.map(lambda leaf: leaf[0], minds.policy)
+    games = PPO.games
+
+    def told(planes: jax.Array) -> jax.Array:
+        view = replace(one.view, planes=planes)
+        return learner.recalled(policy, replace(one, view=view)).inferred[3 * games].sum()
+
+    slope = np.asarray(jit(jax.grad(told))(one.view.planes)).reshape(PPO.unroll, games, -1)
+    fresh = np.asarray(one.fresh).reshape(PPO.unroll, games)[1:4, 0]
+    since = 0 if not fresh.any() else 1 + int(np.flatnonzero(fresh)[-1])
+    assert np.abs(slope[since, 0]).max() > 0  # back to where the episode began
+    assert not slope[:since, 0].any()  # and no further
+    assert not slope[4:].any()  # nothing of what comes later, or of other games
+    assert not slope[:, 1:].any()
+
+
+def test_without_a_memory_nothing_is_recalled() -> None:
+    learner = make_learner(replace(SELF_PLAY, memory=MemoryConfig()), {})
+    assert not learner.actor.remembers
+    shapes: Any = jax.eval_shape(learner.init, jax.random.key(0))
+    assert shapes.params[learner.learning].policy.history is None
+
+
+def test_company() -> None:
+    assert seat_names(CONFIG) == ["learn", "stag|hare|random", "stag|hare|random"]
+    with pytest.raises(ConfigError, match="both say who sits there"):
+        replace(CONFIG, seats="learn,stag,stag")
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--trial", "1"], "needs trials"),
+        (["--trial", "0"], "1 or more"),
+        (["--parts", "opponent"], "none with a memory"),
+        (["--ppo.games", "2", "--ppo.minibatches", "4"], "at most ppo.games"),
+        (["--memory.kind", "ever"], "ever"),
+        (["--memory.size", "0"], "from 1 to 8192"),
+        (["--train-against", "some"], "some"),
+    ],
+)
+def test_clear_errors(options: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", "ppo-memory", *options]) == 2
+    assert said in capsys.readouterr().err
