@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from hopplus.config import TrainConfig
+from hopplus.config import GameConfig, TrainConfig
 from hopplus.diagnosis.faults import FAULTS, Fault, find_fault
 from hopplus.diagnosis.laboratory import Laboratory
 from hopplus.diagnosis.seats import SeatsSettings, diagnose_seats
@@ -49,6 +49,9 @@ class FaultBench:
     episodes: int
     experiments: int  # updates of each experiment of a diagnosis of the value loss
     games: int  # of the value loss
+    game: GameConfig
+    seats_preset: str
+    value_preset: str
 
     def trials(self, only: tuple[str, ...], on_step: OnStep) -> Iterator[Trials]:
         """All faults, and none, by both commands where each should find it."""
@@ -61,7 +64,7 @@ class FaultBench:
                 yield self._value_loss(name, on_step)
 
     def _seats(self, name: str, on_step: OnStep) -> Trials:
-        config = replace(PRESETS["ppo"], steps=self.steps)
+        config = replace(PRESETS[self.seats_preset], game=self.game, steps=self.steps)
         fault = find_fault(None if name == NONE else name, config)
         laboratory = laboratory_of(config, fault, self.runs)
 
@@ -72,7 +75,7 @@ class FaultBench:
                 ablation_steps=self.steps,
                 fewer_rungs=True,
             )
-            subject = of_preset("ppo", laboratory, seed, lambda note: None)
+            subject = of_preset(self.seats_preset, laboratory, seed, lambda note: None)
             return diagnose_seats(subject, fault, settings, lambda note: None).verdict.name
 
         return self._counted("seats", name, fault.seats, diagnose, self.runs, on_step)
@@ -81,15 +84,15 @@ class FaultBench:
         laboratory, fault = self._imagining(name)
 
         def diagnose(seed: int) -> str:
-            subject = of_preset("hop-plus", laboratory, seed, lambda note: None)
+            subject = of_preset(self.value_preset, laboratory, seed, lambda note: None)
             return diagnose_value_loss(subject, self.experiments, lambda note: None).verdict.name
 
         return self._counted("value-loss", name, fault.value_loss, diagnose, LANES, on_step)
 
     def _imagining(self, name: str) -> tuple[Laboratory, Fault]:
-        made: TrainConfig = PRESETS["hop-plus"]
+        made: TrainConfig = PRESETS[self.value_preset]
         ppo = replace(made.ppo, anneal=False, games=self.games)
-        config = replace(made, steps=self.steps, ppo=ppo)
+        config = replace(made, game=self.game, steps=self.steps, ppo=ppo)
         fault = find_fault(None if name == NONE else name, config)
         return laboratory_of(config, fault, LANES), fault
 

@@ -1,15 +1,16 @@
 """`hopplus bench faults`: does each diagnosis name what is wrong?"""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from rich.console import Console
 from rich.table import Table
 
 from hopplus.bench.faults import NONE, FaultBench
 from hopplus.cli.options import check_positive
-from hopplus.config import ConfigError
+from hopplus.config import ConfigError, GameConfig
 from hopplus.diagnosis.faults import FAULTS
+from hopplus.presets import PRESETS
 from hopplus.runs.progress import Progress
 from hopplus.runtime import device_line
 
@@ -32,17 +33,33 @@ class BenchFaults:
     """Updates of each experiment in a diagnosis of the value loss."""
     games: int = 128
     """Games side by side in a diagnosis of the value loss."""
+    game: GameConfig = field(default_factory=GameConfig)
+    seats_preset: str = "ppo"
+    """What the diagnosis of seats is tried on."""
+    value_preset: str = "hop-plus"
+    """What the diagnosis of the value loss is tried on."""
     json: bool = False
     """Print JSON instead of a table."""
 
     def run(self) -> int:
         check_positive(seeds=self.seeds, runs=self.runs, steps=self.steps, episodes=self.episodes)
         check_positive(updates=self.updates, games=self.games)
+        for name in (self.seats_preset, self.value_preset):
+            if name not in PRESETS:
+                raise ConfigError(f"no preset {name!r}; there are {', '.join(PRESETS)}")
         for name in self.faults:
             if name not in FAULTS and name != NONE:
                 raise ConfigError(f"no fault {name!r}; there are {NONE}, {', '.join(FAULTS)}")
         bench = FaultBench(
-            self.seeds, self.runs, self.steps, self.episodes, self.updates, self.games
+            self.seeds,
+            self.runs,
+            self.steps,
+            self.episodes,
+            self.updates,
+            self.games,
+            self.game,
+            self.seats_preset,
+            self.value_preset,
         )
         wanted = self.faults or (NONE, *FAULTS)
         kinds = sum(

@@ -24,14 +24,19 @@ Digests = Counter[bytes]  # of rows, each as often as it occurs
 
 @dataclass(frozen=True)
 class SeatRows:
-    """What one seat saw, did and got, row by row, in no order."""
+    """What one seat saw, did and got, row by row."""
 
-    there: Digests  # while it was present
-    gone: Digests  # after it had left
+    rows: list[bytes]
+    present: np.ndarray  # [M] bool
+
+    @property
+    def there(self) -> Digests:
+        """Rows while it was present."""
+        return Counter(row for row, held in zip(self.rows, self.present, strict=True) if held)
 
     @property
     def all(self) -> Digests:
-        return self.there + self.gone
+        return Counter(self.rows)
 
 
 def digest(rows: Digests) -> str:
@@ -75,13 +80,7 @@ def seat_rows(game: Game, trajectory: Trajectory, prosociality: float) -> list[S
             (seen, np.asarray(trajectory.act.action), reward),
         )
         rows = _digests(_content(own, action, got))
-        there = present[:, :, seat].reshape(-1)
-        found.append(
-            SeatRows(
-                Counter(row for row, held in zip(rows, there, strict=True) if held),
-                Counter(row for row, held in zip(rows, there, strict=True) if not held),
-            )
-        )
+        found.append(SeatRows(rows, present[:, :, seat].reshape(-1)))
     return found
 
 
@@ -103,10 +102,14 @@ class DataAudit:
 
 def data_audit(learner: Learner, trajectory: Trajectory, lesson: Lesson) -> DataAudit:
     """Hold what was learned from (`lesson`, of one lane) against what was played."""
-    own = seat_rows(learner.game, trajectory, learner.config.prosociality)
+    prosociality = learner.config.prosociality
+    own = seat_rows(learner.game, trajectory, prosociality)
     sets = learner.beside.seats
     batch = jax.device_get(lesson.batch)
-    audits = [_set_audit(own, batch, number, seats.tolist()) for number, seats in enumerate(sets)]
+    audits = [
+        _set_audit(own, batch, number, seats.tolist(), prosociality > 0)
+        for number, seats in enumerate(sets)
+    ]
     present = np.asarray(trajectory.present).mean(axis=(0, 1))
     return DataAudit(
         seats=sets.tolist(),
@@ -119,27 +122,126 @@ def data_audit(learner: Learner, trajectory: Trajectory, lesson: Lesson) -> Data
     )
 
 
+def _real(batch: Any, number: int) -> np.ndarray:
+    """[M] rows of a set that were played."""
+    if batch.imagined is None:
+        return np.ones(batch.present[number].shape, bool)
+    return np.asarray(~batch.imagined[number])
+
+
+def _batch_rows(batch: Any, number: int) -> list[bytes]:
+    """A hash of each row of a set, imagined ones too."""
+    view = jax.tree.map(lambda leaf: leaf[number], batch.view)
+    return _digests(_content(view, batch.action[number], batch.reward[number]))
+
+
 def _set_audit(
-    own: list[SeatRows], batch: Any, number: int, seats: list[int]
+    own: list[SeatRows], batch: Any, number: int, seats: list[int], prosocial: bool
 ) -> tuple[str, str, list[int] | None, int, int]:
-    real = np.ones(batch.present[number].shape, bool)
-    if batch.imagined is not None:
-        real = ~batch.imagined[number]
-    counted = real & (batch.present[number] | batch.valued[number])
-    view = jax.tree.map(lambda leaf: leaf[number][counted], batch.view)
-    action, reward = batch.action[number][counted], batch.reward[number][counted]
-    learned: Digests = Counter(_digests(_content(view, action, reward)))
-    should: Digests = Counter()
+    """Rows that count for the policy and rows that count for the value, each for themselves: who
+    is prosocial goes on valuing after it has left."""
+    rows, real = _batch_rows(batch, number), _real(batch, number)
+
+    def counted(mask: np.ndarray) -> Digests:
+        return Counter(row for row, held in zip(rows, real & mask, strict=True) if held)
+
+    policy, value = counted(batch.present[number]), counted(batch.valued[number])
+    there: Digests = Counter()
+    whole: Digests = Counter()
     for seat in seats:
-        should += own[seat].there
-    if learned == should:
-        return digest(learned), digest(should), seats, 0, learned.total()
-    of_seats = [seat for seat, rows in enumerate(own) if rows.there and learned >= rows.there]
-    gone: Digests = Counter()
-    for seat in of_seats:
-        gone += learned & (own[seat].all - own[seat].there)
-    known = of_seats or None
-    return digest(learned), digest(should), known, gone.total(), learned.total()
+        there += own[seat].there
+        whole += own[seat].all
+    valued = whole if prosocial else there
+    if policy == there and value == valued:
+        return digest(policy), digest(there), seats, 0, policy.total()
+    wrong, should = (policy, there) if policy != there else (value, valued)
+    of_seats = [seat for seat, rows in enumerate(own) if rows.there and not rows.there - wrong]
+    gone = sum(((wrong & own[seat].all) - own[seat].there).total() for seat in of_seats)
+    return digest(wrong), digest(should), of_seats or None, gone, wrong.total()
+
+
+@dataclass(frozen=True)
+class TargetAudit:
+    """What each set of parameters was given to learn, against what its seats thought and got: the
+    largest difference; NaN where rows cannot be matched."""
+
+    value: list[float]
+    log_prob: list[float]
+    returns: list[float]
+
+    def as_json(self) -> dict[str, Any]:
+        return dict(vars(self))
+
+
+def target_audit(learner: Learner, before: Learning, lesson: Lesson, lane: int) -> TargetAudit:
+    """Values and log-probabilities as played, and returns added up anew, of one lane.
+
+    Where hindsight's goals are mixed in, values and log-probabilities are not those of play.
+    """
+    trajectory, batch = lesson.trajectory, jax.device_get(lesson.batch)
+    own = seat_rows(learner.game, trajectory, learner.config.prosociality)
+    minds = lane_of(before.params[learner.learning], lane)
+    last = jax.tree.map(lambda leaf: leaf[:, learner.seats], lesson.plays.view)
+    after = learner.values(minds, lesson.plays.memory[learner.learning], last)
+    present_after = jax.vmap(learner.game.present)(lesson.plays.state)
+    returns = _returns(learner, trajectory, np.asarray(after), np.asarray(present_after))
+    found: dict[str, list[float]] = {"value": [], "log_prob": [], "returns": []}
+    for number, seats in enumerate(learner.beside.seats):
+        rows, real = _batch_rows(batch, number), _real(batch, number)
+        counted = real & batch.present[number]
+        given = {name: getattr(batch, name)[number] for name in found}
+        truth = {
+            "value": np.asarray(trajectory.act.value),
+            "log_prob": np.asarray(trajectory.act.log_prob),
+            "returns": returns,
+        }
+        for name in found:
+            expected = sorted(
+                (row, float(value))
+                for seat in seats
+                for row, value, held in zip(
+                    own[seat].rows,
+                    truth[name][:, :, seat].reshape(-1),
+                    own[seat].present,
+                    strict=True,
+                )
+                if held
+            )
+            learned = sorted(
+                (row, float(value))
+                for row, value, held in zip(rows, given[name], counted, strict=True)
+                if held
+            )
+            same = [row for row, _ in expected] == [row for row, _ in learned]
+            apart = [abs(a - b) for (_, a), (_, b) in zip(expected, learned, strict=False)]
+            found[name].append(max(apart, default=0.0) if same else float("nan"))
+    return TargetAudit(**found)
+
+
+def _returns(
+    learner: Learner, trajectory: Trajectory, after: np.ndarray, present_after: np.ndarray
+) -> np.ndarray:
+    """[T, B, N] lambda returns of the learning seats, step by step from the last one on."""
+    c, seats = learner.config, learner.seats
+    reward = np.asarray(trajectory.outcome.reward, np.float64)
+    if c.prosociality:
+        mean = reward.mean(axis=-1, keepdims=True)
+        reward = (1 - c.prosociality) * reward + c.prosociality * mean
+    value = np.asarray(trajectory.act.value, np.float64)
+    there = np.asarray(trajectory.present) | (c.prosociality > 0)
+    next_value = np.zeros(reward.shape[1:])
+    next_value[:, seats] = after
+    next_there = present_after | (c.prosociality > 0)
+    later = np.where(next_there, next_value, 0.0)
+    found = np.zeros(reward.shape)
+    for step in reversed(range(len(reward))):
+        mix = np.where(next_there, c.mix, 1.0)
+        ahead = (1 - mix) * next_value + mix * later
+        done = np.asarray(trajectory.outcome.done)[step][:, None]
+        later = reward[step] + learner.discount * np.where(done, 0.0, ahead)
+        found[step] = later
+        next_value, next_there = value[step], there[step]
+    return found
 
 
 @dataclass(frozen=True)
@@ -220,6 +322,7 @@ class StepAudit:
     counts: list[int]  # [sets] gradient steps so far
     expected: int  # of which there should have been so many
     sizes: list[float]  # [sets] of a step, as a share of the step size that was asked for
+    unlike: list[float]  # [sets] how differently the same play is learned from in the next place
 
     def as_json(self) -> dict[str, Any]:
         return dict(vars(self))
@@ -236,8 +339,20 @@ def step_audit(laboratory: Laboratory, learning: Learning, lesson: Lesson, lane:
     # The step size may have fallen to nothing at the end of a run.
     still = replace(learner, config=replace(c, epochs=1, minibatches=1, anneal=False))
 
-    def step(policy: Any, state: Any, batch: Any, updates: Any, key: jax.Array) -> jax.Array:
+    def step(
+        policy: Any, state: Any, batch: Any, updates: Any, key: jax.Array
+    ) -> tuple[jax.Array, jax.Array]:
+        def turned(tree: Any, by: int) -> Any:
+            return jax.tree.map(lambda leaf: jnp.roll(leaf, by, axis=0), tree)
+
+        # The same sets of parameters, each in the next one's place: they must learn the same.
+        there = turned((policy, state, batch), 1)
+        moved = still.improve(there[0], there[1], there[2], updates, key)
         after, state, _ = still.improve(policy, state, batch, updates, key)
+        apart = jax.tree.map(
+            lambda a, b: jnp.abs(a - b).reshape(len(a), -1).max(axis=1), after, turned(moved[0], -1)
+        )
+        unlike = jnp.stack(jax.tree.leaves(apart)).max(axis=0) / c.learning_rate
         adam = state[1][0]
         count = adam.count.astype(jnp.float32)
 
@@ -256,15 +371,13 @@ def step_audit(laboratory: Laboratory, learning: Learning, lesson: Lesson, lane:
             return total
 
         size: jax.Array = dot(change, towards) / dot(towards, towards)
-        return size / c.learning_rate
+        return size / c.learning_rate, unlike
 
     # Two in a row: one that is left out every second time cannot hide.
     key = jax.random.key(0)
     compiled = laboratory.compiled("step", step)
-    sizes = [
-        np.asarray(compiled(policy, optimiser, batch, learning.updates + more, key))
-        for more in range(2)
-    ]
-    largest = np.maximum(*sizes)
+    found = [compiled(policy, optimiser, batch, learning.updates + more, key) for more in range(2)]
+    sizes = np.minimum(*(np.asarray(size) for size, _ in found))
+    unlike = np.maximum(*(np.asarray(apart) for _, apart in found))
     expected = int(learning.updates) * c.epochs * c.minibatches
-    return StepAudit(counts.tolist(), expected, largest.tolist())
+    return StepAudit(counts.tolist(), expected, sizes.tolist(), unlike.tolist())

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from hopplus.diagnosis.ordering import Ordering, of_episodes
-from hopplus.evaluation.evaluate import first_episodes
+from hopplus.evaluation.evaluate import evaluate, first_episodes
 from hopplus.games.game import Game, views
 from hopplus.learning.rollout import begin, rollout, start
 from hopplus.players.scripted import scripted
@@ -124,14 +124,14 @@ class Placement:
     players: str
     episodes: int
     by_name: Ordering  # of boards, each the mean over all its turns
-    by_place: Ordering
+    by_place: Ordering | None  # None where boards cannot be turned
 
     def as_json(self) -> dict[str, Any]:
         return {
             "players": self.players,
             "episodes": self.episodes,
             "by_name": self.by_name.as_json(),
-            "by_place": self.by_place.as_json(),
+            "by_place": self.by_place.as_json() if self.by_place else None,
         }
 
 
@@ -156,14 +156,18 @@ def _turned_plays(game: Game, seating: Seating, params: Any, keys: jax.Array) ->
     return jax.vmap(lambda key: _turned_play(game, seating, params, key))(keys)
 
 
-def placement(game: Game, player: str, seed: int, episodes: int) -> Placement:
+def placement(game: Game, player: str, seed: int, episodes: int, turning: bool = True) -> Placement:
     """Play at least that many episodes with one kind of player in all seats; told apart are the
-    name of a seat and the place it was dealt."""
+    name of a seat and the place it was dealt, if boards can be turned."""
     seats = game.seats
     seating = Seating((scripted(player, game),) * seats)
     params = seating.init(jax.random.key(seed))
+    key = jax.random.fold_in(jax.random.key(seed), 1)
+    if not turning:
+        played = evaluate(game, seating, params, key, episodes).returns.astype(np.float64)
+        return Placement(player, episodes, of_episodes(played), None)
     boards = -(-episodes // seats)
-    keys = jax.random.split(jax.random.fold_in(jax.random.key(seed), 1), boards)
+    keys = jax.random.split(key, boards)
     found = _turned_plays(game, seating, params, keys)
     returns = np.asarray(found, np.float64)  # [E, turns, N]
     # On the board turned by k, the name n sits where seat n + k was dealt.

@@ -33,7 +33,8 @@ class Switch(eqx.Module):
 
     imagine: jax.Array  # [] bool, learn from imagined steps at all
     reward: jax.Array  # [] float32, imagined rewards count this many times
-    critic: jax.Array  # [] bool, values learn from imagined steps too
+    override: jax.Array  # [] bool, decide whether values learn from imagined steps
+    critic: jax.Array  # [] bool, whether they do then
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,8 @@ class SwitchedDreams(Dreams):
     def batch(self, dream: Dream, observed: jax.Array, open_: jax.Array) -> Batch:
         dream = replace(dream, reward=dream.reward * self.switch.reward)
         batch = self.inner.batch(dream, observed, open_ & self.switch.imagine)
-        return replace(batch, valued=batch.present & self.switch.critic)
+        forced = batch.present & self.switch.critic
+        return replace(batch, valued=jnp.where(self.switch.override, forced, batch.valued))
 
 
 def _switched(learner: Learner, switch: Switch) -> Learner:
@@ -64,8 +66,15 @@ def _switched(learner: Learner, switch: Switch) -> Learner:
 class Laboratory:
     """Updates of `lanes` learnings side by side."""
 
-    def __init__(self, learner: Learner, config: TrainConfig, lanes: int) -> None:
+    def __init__(
+        self,
+        learner: Learner,
+        config: TrainConfig,
+        lanes: int,
+        make: Callable[[TrainConfig], Learner],
+    ) -> None:
         self.learner, self.config, self.lanes = learner, config, lanes
+        self.make = make  # another such learner, for other settings
         axes = Learning(0, 0, 0, 0, 0, 0, updates=None)  # type: ignore[arg-type]
 
         def update(switch: Switch, now: Learning) -> tuple[Learning, Any, Lesson]:
@@ -100,14 +109,15 @@ class Laboratory:
         return self.switches([self.usual()] * self.lanes)
 
     def usual(self, **changes: Any) -> dict[str, Any]:
-        """The switch of one lane as configured, but for the changes."""
-        critic = self.config.imagine.critic_on == "both"
-        return {"imagine": True, "reward": 1.0, "critic": critic, **changes}
+        """The switch of one lane as it is, but for the changes."""
+        usual = {"imagine": True, "reward": 1.0, "override": "critic" in changes, "critic": False}
+        return {**usual, **changes}
 
     def switches(self, lanes: Sequence[dict[str, Any]]) -> Switch:
         return Switch(
             imagine=jnp.array([lane["imagine"] for lane in lanes]),
             reward=jnp.array([lane["reward"] for lane in lanes], jnp.float32),
+            override=jnp.array([lane["override"] for lane in lanes]),
             critic=jnp.array([lane["critic"] for lane in lanes]),
         )
 

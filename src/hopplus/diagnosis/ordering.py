@@ -7,9 +7,12 @@ from typing import Any
 import jax
 import numpy as np
 
+from hopplus.config import ConfigError
 from hopplus.evaluation.statistics import Estimate, estimate, seat_order_test
 
-POWER = 7.849  # (z of 0.975 + z of 0.8) squared: to find a difference in four runs of five
+ROUNDS = 10_000  # of the permutation test, so that no chance below one of so many is ever seen
+POWER = 0.8  # how often a difference should be found that is there
+TRIED = (2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 30, 50, 100, 200)  # runs
 
 
 @dataclass(frozen=True)
@@ -18,6 +21,7 @@ class Ordering:
 
     samples: np.ndarray  # [S, N]
     chance: float  # that seats differ as much as here if they are all alike
+    least: float = 0.0  # the smallest chance that so few samples can show
 
     @property
     def seats(self) -> list[Estimate]:
@@ -29,51 +33,87 @@ class Ordering:
         means = self.samples.mean(axis=0)
         return float(means.max() - means.min())
 
-    @property
-    def enough(self) -> int | None:
-        """How many runs it takes to be nearly sure to see a gap as wide as this one, if it is real;
-        None where there is nothing to see."""
-        return runs_for(self.samples, self.gap)
-
     def as_json(self) -> dict[str, Any]:
         return {
             "seats": [seat.as_json() for seat in self.seats],
             "chance": self.chance,
+            "least_chance": self.least,
             "gap": self.gap,
             "samples": len(self.samples),
-            "enough": self.enough,
         }
 
 
-def runs_for(samples: np.ndarray, gap: float) -> int | None:
-    """Runs that show a difference of `gap` between two seats in four cases of five, at 5%."""
-    if len(samples) < 2 or gap <= 0:
+def least_chance(runs: int, seats: int) -> float:
+    """The smallest chance that a permutation test of so many runs can show."""
+    ways = math.factorial(seats)
+    return max(1.0 / (1 + ROUNDS), float(ways) ** (1 - runs)) if runs > 1 else 1.0
+
+
+def runs_for(samples: np.ndarray, gap: float, chance: float, seed: int = 0) -> int | None:
+    """Runs [S, N] as noisy as these of which four in five would show, below that chance, that one
+    seat is off by `gap`; None if that cannot be told, or takes more than can be tried."""
+    count, seats = samples.shape
+    if count < 2:
         return None
     own = samples - samples.mean(axis=1, keepdims=True)  # what all seats share is no difference
     spread = own - own.mean(axis=0)
-    seats = samples.shape[1]
-    variance = float((spread**2).sum() / ((len(samples) - 1) * (seats - 1)))
-    return max(2, math.ceil(POWER * 2 * variance / gap**2))
+    deviation = math.sqrt(float((spread**2).sum()) / ((count - 1) * (seats - 1)))
+    rng = np.random.default_rng(seed)
+    for runs in TRIED:
+        if least_chance(runs, seats) >= chance:
+            continue
+        drawn = rng.normal(0.0, deviation, (400, runs, seats))
+        drawn[:, :, 0] += gap
+        if float((_same_chance(drawn) < chance).mean()) >= POWER:
+            return runs
+    return None
+
+
+def _same_chance(runs: np.ndarray) -> np.ndarray:
+    """[D] the chance of such differences among alike seats, of [D, S, N] runs with normal noise: an
+    analysis of variance with the runs as blocks, which the permutation test comes close to."""
+    _, count, seats = runs.shape
+    means = runs.mean(axis=1, keepdims=True)
+    whole = runs.mean(axis=(1, 2), keepdims=True)
+    between = count * ((means - whole) ** 2).sum(axis=(1, 2)) / (seats - 1)
+    rest = runs - means - runs.mean(axis=2, keepdims=True) + whole
+    freedom = (count - 1) * (seats - 1)
+    within = (rest**2).sum(axis=(1, 2)) / freedom
+    return _tail(between / np.maximum(within, 1e-30), seats - 1, freedom)
+
+
+def _tail(statistic: Any, one: int, two: int) -> np.ndarray:
+    """The chance that F of so many degrees of freedom is as large."""
+    share = two / (two + one * np.asarray(statistic, np.float64))
+    return np.asarray(jax.scipy.special.betainc(two / 2, one / 2, share))
 
 
 def of_runs(returns: np.ndarray) -> Ordering:
-    """Of a few runs [S, N], by a permutation test within each."""
-    return Ordering(returns, seat_order_test(returns))
+    """Of a few runs [S, N], by a permutation test within each; runs of which something is not known
+    are left out."""
+    known = returns[np.isfinite(returns).all(axis=1)]
+    if len(known) == 0:
+        raise ConfigError("no episode ended in the last fifth of training: take more --steps")
+    least = least_chance(*known.shape)
+    return Ordering(known, seat_order_test(known, ROUNDS), least)
 
 
 def of_episodes(returns: np.ndarray) -> Ordering:
-    """Of many episodes [E, N], by Hotelling's test of equal means, in its limit for many."""
+    """Of many episodes [E, N], by Hotelling's test of equal means."""
+    count, seats = returns.shape
+    if count < 3 * seats:
+        raise ConfigError(f"{count} boards are too few to compare {seats} seats: more --episodes")
     contrasts = returns[:, 1:] - returns[:, :1]
-    spread = np.atleast_2d(np.cov(contrasts.T)) / len(returns)
     mean = contrasts.mean(axis=0)
     if not mean.any():
         return Ordering(returns, 1.0)
-    statistic = float(mean @ np.linalg.pinv(spread) @ mean)
-    freedom = int(np.linalg.matrix_rank(spread))
+    spread = np.atleast_2d(np.cov(contrasts.T)) / count
+    freedom = int(np.linalg.matrix_rank(spread, rtol=1e-9))
     if freedom == 0:  # the same difference every time
         return Ordering(returns, 0.0)
-    tail = jax.scipy.special.gammaincc(freedom / 2, statistic / 2)
-    return Ordering(returns, float(tail))
+    statistic = float(mean @ np.linalg.pinv(spread, rcond=1e-9) @ mean)
+    scaled = statistic * (count - freedom) / (freedom * (count - 1))
+    return Ordering(returns, float(_tail(scaled, freedom, count - freedom)))
 
 
 def late_returns(records: list[dict[str, Any]], share: float = 0.2) -> np.ndarray:
@@ -82,3 +122,33 @@ def late_returns(records: list[dict[str, Any]], share: float = 0.2) -> np.ndarra
     episodes = np.sum([record["episodes"] for record in late], axis=0)[:, None]
     totals = np.sum([record["return_sum"] for record in late], axis=0)
     return np.where(episodes > 0, totals / np.maximum(episodes, 1), np.nan)
+
+
+def repeats(first: np.ndarray, again: np.ndarray, rounds: int = 10_000, seed: int = 0) -> float:
+    """The chance that [R, N] runs are ordered as much the way that earlier runs [S, N] are, if the
+    signs of their orderings were drawn."""
+    scores = _along(first, again)
+    signs = np.random.default_rng(seed).choice([-1.0, 1.0], (rounds, len(scores)))
+    seen = scores.mean()
+    return float((1 + ((signs * scores).mean(axis=1) >= seen - 1e-12).sum()) / (1 + rounds))
+
+
+def falls(
+    first: np.ndarray, one: np.ndarray, two: np.ndarray, rounds: int = 10_000, seed: int = 0
+) -> float:
+    """The chance that runs `two` [R, N] are so much less ordered than runs `one`, the way that
+    earlier runs are, if which is which were drawn."""
+    scores = np.concatenate([_along(first, one), _along(first, two)])
+    drawn = np.random.default_rng(seed).permuted(np.tile(scores, (rounds, 1)), axis=1)
+
+    def difference(scores: np.ndarray) -> np.ndarray:
+        return np.asarray(scores[..., : len(one)].mean(axis=-1) - scores[..., len(one) :].mean(-1))
+
+    return float((1 + (difference(drawn) >= difference(scores) - 1e-12).sum()) / (1 + rounds))
+
+
+def _along(first: np.ndarray, runs: np.ndarray) -> np.ndarray:
+    """[R] how far the seats of each run are ordered the way that the earlier runs are."""
+    way = first.mean(axis=0) - first.mean()
+    own = runs - runs.mean(axis=1, keepdims=True)
+    return np.asarray(own @ way / max(float(np.linalg.norm(way)), 1e-12))

@@ -8,10 +8,12 @@ from hopplus.diagnosis.audit import (
     BufferAudit,
     DataAudit,
     StepAudit,
+    TargetAudit,
     buffer_audits,
     data_audit,
     log_audit,
     step_audit,
+    target_audit,
 )
 from hopplus.diagnosis.finding import Check
 from hopplus.diagnosis.laboratory import lane_of
@@ -22,10 +24,17 @@ def pipeline_checks(subject: Subject) -> list[Check]:
     """Of the first lane; what is wrong there is wrong in the code, and so in all."""
     learner, now = subject.learner, subject.learning
     checks = [players_check(subject)]
-    _, record, lesson = subject.laboratory.update(now, subject.laboratory.as_it_is())
+    after, record, lesson = subject.laboratory.update(now, subject.laboratory.as_it_is())
+    most = -(-learner.game.horizon // learner.config.unroll)
+    for _ in range(most):  # until an episode ends, or the log says nothing
+        if record["episodes"][0] > 0:
+            break
+        now = after
+        after, record, lesson = subject.laboratory.update(now, subject.laboratory.as_it_is())
     first = lane_of(lesson, 0)
     data = data_audit(learner, first.trajectory, first)
     checks += data_checks(data)
+    checks.append(target_check(target_audit(learner, now, first, 0), mixing(subject)))
     log = log_audit(now, first.trajectory, record, 0)
     whose = f"; seats show those of {log.moved}" if log.moved else ""
     checks.append(
@@ -143,12 +152,40 @@ def buffer_check(buffer: BufferAudit) -> Check:
     )
 
 
+def mixing(subject: Subject) -> bool:
+    """Whether hindsight's goals are mixed into what the policy learns from."""
+    goal = subject.config.goal
+    if "goal" not in subject.config.parts or goal.mixing == 0:
+        return False
+    return int(subject.learning.updates) < goal.mixing_until * subject.config.updates + 2
+
+
+def target_check(targets: TargetAudit, mixing: bool) -> Check:
+    """Values, log-probabilities and returns: those that the seats had and got?"""
+    compared = {"returns": targets.returns}
+    if not mixing:
+        compared |= {"values": targets.value, "log-probabilities": targets.log_prob}
+    off = [
+        name for name, found in compared.items() if any(apart > 1e-3 for apart in found)
+    ]  # NaN is none: rows of others are another check's business
+    shown = "; ".join(
+        f"{name} {', '.join(f'{apart:.2g}' for apart in found)}" for name, found in compared.items()
+    )
+    return Check(
+        "The data: what is learned",
+        f"Largest difference from what was thought in play and added up anew, by seat: {shown}.",
+        "wrong-targets" if off else None,
+        targets.as_json(),
+    )
+
+
 def step_checks(steps: StepAudit) -> list[Check]:
     """Counts of gradient steps, and their size."""
     late = [count != steps.expected for count in steps.counts]
     still = [size < 1e-3 for size in steps.sizes]
     off = [abs(size - 1) > 0.02 for size in steps.sizes]
     few = any(late) or any(still)
+    unequal = max(steps.unlike) > 0.01
     sizes = ", ".join(f"{size:.3f}" for size in steps.sizes)
     return [
         Check(
@@ -163,5 +200,12 @@ def step_checks(steps: StepAudit) -> list[Check]:
             f"A step goes {sizes} of the way that the configured step size says.",
             "step-size" if any(off) and not any(still) else None,
             {"sizes": steps.sizes},
+        ),
+        Check(
+            "Equal treatment",
+            "The same play, learned from in another seat's place, changes parameters by at most"
+            f" {max(steps.unlike):.2g} of a step differently.",
+            "unequal-learning" if unequal and not few and not any(off) else None,
+            {"unlike": steps.unlike},
         ),
     ]

@@ -6,13 +6,20 @@ from typing import Any
 
 import numpy as np
 
-from hopplus.config import TrainConfig
+from hopplus.config import MemoryConfig, TrainConfig
 from hopplus.diagnosis.fairness import placement, step_symmetry
 from hopplus.diagnosis.faults import Fault
 from hopplus.diagnosis.finding import Check, Illness, Verdict, verdict_of
-from hopplus.diagnosis.ordering import Ordering, late_returns, of_runs, runs_for
+from hopplus.diagnosis.ordering import (
+    Ordering,
+    falls,
+    late_returns,
+    of_runs,
+    repeats,
+    runs_for,
+)
 from hopplus.diagnosis.pipeline import pipeline_checks
-from hopplus.diagnosis.subject import OnStep, Subject, laboratory_of, of_preset
+from hopplus.diagnosis.subject import OnStep, Subject, made, of_preset
 from hopplus.games.game import Game
 
 SURE = 0.001  # chance below which seats of a game or of models are said to differ
@@ -31,16 +38,17 @@ ILLNESSES = {
         "the game itself does not treat its seats alike",
         "Make the rules equal (game.strength), or compare each seat with itself only.",
     ),
-    "different-players": Illness(
-        "configuration",
-        "different players sit in the seats",
-        "Compare seats with the same player in them, or let everyone change places.",
-    ),
     "wrong-seat-data": Illness(
         "data",
         "seats learn from another seat's play",
         "Look where trajectories are taken apart by seat: a name that is not found must be an"
         " error, never the first seat.",
+    ),
+    "wrong-targets": Illness(
+        "data",
+        "a seat learns values, probabilities or returns that are not its own",
+        "Look where returns and advantages are computed: every seat's from its own values, rewards"
+        " and presence.",
     ),
     "steps-after-leaving": Illness(
         "data",
@@ -57,6 +65,17 @@ ILLNESSES = {
         "a seat does not take the steps that its configuration says",
         "Compare the optimisers of the seats, field by field; they must be made from one setting.",
     ),
+    "unequal-learning": Illness(
+        "configuration",
+        "seats do not learn the same from the same play",
+        "Something in the loss or the optimiser depends on the seat: compare entropy, clipping and"
+        " weights, seat by seat.",
+    ),
+    "different-players": Illness(
+        "configuration",
+        "different players sit in the seats",
+        "Compare seats with the same player in them, or let everyone change places.",
+    ),
     "models-differ": Illness(
         "models",
         "a model is worse for some seats than for others",
@@ -64,17 +83,23 @@ ILLNESSES = {
     ),
     "part-orders": Illness(
         "models",
-        "the ordering begins with one of the parts beside the policy",
-        "Train without that part, then look at its data and at its error by seat.",
+        "the ordering is gone once a part is taken away",
+        "Look at that part's data and at its error by seat.",
     ),
     "unexplained": Illness(
-        "chance",
+        "unknown",
         "seats differ more than chance allows, and none of the suspects did it",
         "Take more seeds, to be sure that it is there; then look at initialisation.",
     ),
 }
 HEALTHY = Illness(
     "chance", "nothing is wrong: seats differ by chance if at all", "Nothing needs to be done."
+)
+TOO_FEW = Illness(
+    "chance",
+    "nothing is wrong in the game, the data, the updates or the log; whether returns are ordered"
+    " cannot be told from so few runs",
+    "Train with more --seeds if you need to know.",
 )
 
 
@@ -127,7 +152,8 @@ def diagnose_seats(
     if settings.ablate and returns.chance < REAL:
         ladder = climb(subject, fault, settings, on_step)
         checks.append(ladder_check(returns, ladder))
-    verdict = verdict_of(checks, ILLNESSES, HEALTHY)
+    healthy = TOO_FEW if returns.least >= REAL else HEALTHY
+    verdict = verdict_of(checks, ILLNESSES, healthy)
     return SeatsDiagnosis(
         subject.name, checks, verdict, returns, curves_of(subject.records), ladder
     )
@@ -145,24 +171,24 @@ def real_check(returns: Ordering) -> Check:
     title = "Is it real?"
     seeds = len(returns.samples)
     means = ", ".join(f"seat {seat}: {found}" for seat, found in enumerate(returns.seats))
-    if seeds < 2:
+    needed = runs_for(returns.samples, WORTH, REAL)
+    enough = f"about {needed} runs" if needed else "more runs than can be foreseen"
+    if returns.least >= REAL:
         return Check(
             title,
-            f"There is one run only, which cannot tell ({means}). Take --seeds 5 or more.",
-            figures=returns.as_json(),
+            f"{seeds} run{'s' * (seeds > 1)} cannot tell, whatever comes out ({means}): take more"
+            f" --seeds. To see one seat off by {WORTH} takes {enough}.",
+            figures=returns.as_json() | {"runs_for_worth": needed},
         )
-    needed = runs_for(returns.samples, WORTH)
+    real = returns.chance < REAL
     says = (
         f"Over {seeds} runs: {means}. Seats that are alike differ as much with chance"
-        f" {returns.chance:.3g}. To see a gap of {WORTH} between two seats takes about {needed}"
-        " runs"
+        f" {returns.chance:.3g}: {'so these do differ' if real else 'no sign of an ordering'}. To"
+        f" see one seat off by {WORTH} takes {enough}."
     )
-    if returns.enough:
-        says += f", one of {returns.gap:.3f} as here about {returns.enough}"
-    real = returns.chance < REAL
     return Check(
         title,
-        says + ("." if real else ": no sign of an ordering."),
+        says,
         "unexplained" if real else None,
         returns.as_json() | {"runs_for_worth": needed},
     )
@@ -198,15 +224,14 @@ def game_checks(game: Game, settings: SeatsSettings, on_step: OnStep) -> list[Ch
             )
         ]
     for player in ("random", *game.targets):
-        played = placement(game, player, settings.seed, settings.episodes)
+        played = placement(game, player, settings.seed, settings.episodes, found.known)
         on_step(f"played {player}")
         name, place = played.by_name, played.by_place
-        off = name.chance < SURE or place.chance < SURE
+        off = name.chance < SURE or (place is not None and place.chance < SURE)
         by_name = ", ".join(str(seat) for seat in name.seats)
-        says = (
-            f"{played.episodes:,} episodes, every board dealt to every turn of the seats. By name:"
-            f" {by_name} (chance {name.chance:.3g}); by place: chance {place.chance:.3g}."
-        )
+        dealt = ", every board dealt to every turn of the seats" if place else ""
+        says = f"{played.episodes:,} episodes{dealt}. By name: {by_name} (chance {name.chance:.3g})"
+        says += f"; by place: chance {place.chance:.3g}." if place else "."
         checks.append(
             Check(
                 f"The game: {player} players in all seats",
@@ -241,7 +266,10 @@ def model_checks(subject: Subject) -> list[Check]:
         shown = [record[name] for record in late if name in record]
         if not shown or np.ndim(shown[0]) != 2 or np.shape(shown[0])[1] < 2:
             continue
-        found = of_runs(np.mean(shown, axis=0))
+        figures = np.mean(shown, axis=0)
+        if not np.isfinite(figures).all():
+            continue
+        found = of_runs(figures)
         differs = found.chance < SURE and name != "explained"
         means = ", ".join(f"{mean:.3g}" for mean in found.samples.mean(axis=0))
         checks.append(
@@ -256,53 +284,71 @@ def model_checks(subject: Subject) -> list[Check]:
 
 
 def rungs_of(config: TrainConfig, fewer: bool) -> dict[str, TrainConfig]:
-    """The configuration with more and more taken away."""
-    rungs: dict[str, TrainConfig] = {}
-    if config.search.simulations:
-        rungs["without search"] = replace(config, search=replace(config.search, simulations=0))
+    """The configuration as it is, and with more and more taken away."""
+    rungs = {"as it is, again": config}
     bare = replace(config, search=replace(config.search, simulations=0))
+    if config.search.simulations:
+        rungs["without search"] = bare
     if "imagination" in config.parts:
-        without = tuple(part for part in config.parts if part not in ("imagination", "world"))
-        rungs["without imagination"] = replace(bare, parts=without)
-    plain = replace(bare, parts=())
-    rungs["plain PPO"] = plain
+        rungs["without imagination"] = _without(bare, "imagination", "world")
+    plain = replace(_without(bare, *config.parts), memory=MemoryConfig())
+    if config.parts or config.search.simulations or plain.memory != config.memory:
+        rungs["plain PPO"] = plain
     shared = config.ppo.parameters == "shared"
     other = replace(plain.ppo, parameters="independent" if shared else "shared")
     rungs[f"plain PPO, {other.parameters} parameters"] = replace(plain, ppo=other)
     if fewer:
-        rungs = {"plain PPO": plain}
-    return {name: rung for name, rung in rungs.items() if rung != config}
+        kept = ("as it is, again", "plain PPO")
+        rungs = {name: rung for name, rung in rungs.items() if name in kept}
+    return rungs
+
+
+def _without(config: TrainConfig, *parts: str) -> TrainConfig:
+    """The configuration without some parts, and without what they were to begin from."""
+    kept = tuple(part for part in config.parts if part not in parts)
+    for name in ("opponent", "goal", "world"):
+        if name in parts:
+            config = replace(config, **{name: replace(getattr(config, name), from_run=None)})
+    return replace(config, parts=kept)
 
 
 def climb(
     subject: Subject, fault: Fault, settings: SeatsSettings, on_step: OnStep
 ) -> dict[str, Ordering]:
-    """Short runs with more and more taken away: in which of them do seats differ?"""
+    """Short runs with more and more taken away, all with fresh seeds: in which do seats differ?"""
     ladder = {}
-    lanes = subject.laboratory.lanes
-    for name, config in rungs_of(subject.config, settings.fewer_rungs).items():
+    lanes = max(subject.laboratory.lanes, len(late_returns(subject.records)), 5)
+    for number, (name, config) in enumerate(
+        rungs_of(subject.config, settings.fewer_rungs).items(), start=1
+    ):
         if fault.own and config.ppo.parameters == "shared":
             continue
-        short = replace(config, steps=settings.ablation_steps, seed=subject.config.seed)
-        laboratory = laboratory_of(short, fault, max(lanes, 5))
-        made = of_preset(name, laboratory, short.seed, on_step)
-        ladder[name] = of_runs(late_returns(made.records))
+        short = replace(config, steps=settings.ablation_steps, seeds=lanes)
+        laboratory = made(short, subject.make, lanes)
+        fresh = (subject.config.seed + 1000 * number) % 2**31
+        trained = of_preset(name, laboratory, fresh, on_step)
+        ladder[name] = of_runs(late_returns(trained.records))
     return ladder
 
 
 def ladder_check(returns: Ordering, ladder: dict[str, Ordering]) -> Check:
-    """Where does the ordering begin?"""
+    """Where does the ordering begin? It must come again in fresh runs, and be gone in others."""
     rows = "; ".join(
         f"{name}: gap {found.gap:.3f}, chance {found.chance:.3g}" for name, found in ladder.items()
     )
-    still = [name for name, found in ladder.items() if found.chance < REAL]
-    plain = ladder.get("plain PPO")
-    begins = plain is not None and plain.chance >= REAL
-    says = f"As it is: gap {returns.gap:.3f}, chance {returns.chance:.3g}; {rows}."
-    if begins:
+    again = ladder["as it is, again"].samples
+    repeated = repeats(returns.samples, again)
+    says = f"{rows}. "
+    if repeated >= 0.05:
         says += (
-            " Plain PPO does not order its seats, so the ordering begins with what was taken away."
+            f"Fresh short runs do not repeat the ordering (chance {repeated:.3g}): it may have been"
+            " chance, or come late in training."
         )
-    elif still:
-        says += f" Seats still differ in: {', '.join(still)}."
-    return Check("Ablation", says, "part-orders" if begins else None)
+        return Check("Ablation", says, figures={"repeated": repeated})
+    for name, found in ladder.items():
+        less = falls(returns.samples, again, found.samples)
+        if found.samples is not again and less < 0.05:
+            says += f"Fresh runs repeat it, and it is less {name} (chance {less:.3g})."
+            return Check("Ablation", says, "part-orders", {"repeated": repeated, "gone": name})
+    says += "Fresh runs repeat it, and it is there whatever is taken away, as far as one can tell."
+    return Check("Ablation", says, figures={"repeated": repeated})

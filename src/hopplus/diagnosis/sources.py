@@ -118,7 +118,8 @@ class WorldCheck:
 
     exact: list[float]  # share of next views that are exactly right
     reward_error: list[float]  # mean absolute error of the own reward
-    reward_ratio: list[float]  # predicted to true reward, of steps with a reward; NaN without any
+    reward_slope: list[float]  # of foreseen on true rewards; NaN where true ones are all the same
+    reward_offset: list[float]  # what is foreseen where there is nothing, as a share of the range
     observed: list[float]  # [2] least and largest true reward
     predicted: list[float]  # [2]
     outside: float  # share of rewards foreseen outside the range of true ones, with some room
@@ -156,20 +157,27 @@ def world_check(laboratory: Laboratory, minds: Any, trajectory: Trajectory) -> W
     right, predicted = (np.asarray(part) for part in over_sets(minds, seats, states, joints))
     true = np.asarray(rewards)[:, np.asarray(seats)].T  # [sets, M]
     there = np.asarray(present)[:, np.asarray(seats)].T
-    exact, error, ratio = [], [], []
+    exact, error, slope, offset = [], [], [], []
+    least, most = float(true[there].min()), float(true[there].max())
+    span = max(most - least, 1e-6)
     for number in range(len(true)):
         own, gain, given = there[number], true[number], predicted[number]
         exact.append(float(right[number][own].mean()))
         error.append(float(np.abs(given - gain)[own].mean()))
-        won = own & (np.abs(gain) > 1e-6)
-        ratio.append(float(given[won].sum() / gain[won].sum()) if won.any() else float("nan"))
-    least, most = float(true[there].min()), float(true[there].max())
+        spread = float(np.var(gain[own]))
+        line = float("nan")
+        if spread > 1e-9:
+            line = float(np.mean((gain[own] - gain[own].mean()) * given[own]) / spread)
+        slope.append(line)
+        base = 0.0 if np.isnan(line) else line
+        offset.append(float((given[own].mean() - base * gain[own].mean()) / span))
     room = 0.05 * (most - least)
     given = predicted[there]
     return WorldCheck(
         exact,
         error,
-        ratio,
+        slope,
+        offset,
         [least, most],
         [float(given.min()), float(given.max())],
         float(((given < least - room) | (given > most + room)).mean()),
@@ -223,3 +231,35 @@ def opponent_check(
     over_sets = laboratory.compiled("others", jax.vmap(of_set, in_axes=(0, 0, 0, None, None)))
     said, even = over_sets(minds, jnp.asarray(sets), told, states, joints)
     return OpponentCheck(np.asarray(said).tolist(), np.asarray(even).tolist())
+
+
+def goal_difference(laboratory: Laboratory, minds: Any, trajectory: Trajectory) -> list[float]:
+    """[sets] the largest difference between the goals that a seat inferred in play and those that
+    it would infer in imagination from the same memory and view; of one lane, empty without any."""
+    learner = laboratory.learner
+    dreams, game, size = learner.beside.dreams, learner.game, learner.actor.parts.goal_size
+    if dreams is None or size == 0:
+        return []
+    sets = learner.beside.seats[:, 0]
+    own = np.searchsorted(np.sort(learner.seats), sets)
+    states, inferred, memories, present = flat(
+        (
+            trajectory.state,
+            trajectory.act.inferred[:, :, sets, :size],
+            jax.tree.map(lambda leaf: leaf[:, :, own], trajectory.memory[learner.learning]),
+            trajectory.present[:, :, sets],
+        )
+    )
+
+    def of_set(mind: Any, seat: Any, states: Any, told: Any, memory: Any, there: Any) -> Any:
+        decide = dreams.imagination(mind).decide
+
+        def of_step(state: Any, told: jax.Array, memory: Any) -> jax.Array:
+            _, act = decide(memory, game.view(state, seat), jax.random.key(0))
+            return jnp.abs(act.inferred[:size] - told).max()
+
+        return jnp.where(there, jax.vmap(of_step)(states, told, memory), 0.0).max()
+
+    over_sets = laboratory.compiled("goals", jax.vmap(of_set, in_axes=(0, 0, None, 1, 1, 1)))
+    found = over_sets(minds, jnp.asarray(sets), states, inferred, memories, present)
+    return [float(apart) for apart in found]

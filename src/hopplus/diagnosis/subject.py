@@ -7,9 +7,15 @@ from hopplus.config import ConfigError, TrainConfig
 from hopplus.diagnosis.faults import Fault
 from hopplus.diagnosis.laboratory import Laboratory, Record, lanes_of
 from hopplus.learning.learner import Learner, Learning
-from hopplus.learning.restore import empty_learning, make_learner, restored_learner
+from hopplus.learning.restore import (
+    empty_learning,
+    make_learner,
+    maker,
+    restored_learner,
+)
 from hopplus.runs.folder import RunFolder
 
+Make = Callable[[TrainConfig], Learner]
 OnStep = Callable[[str], None]  # told what was just done, once for each unit of work
 
 
@@ -22,6 +28,7 @@ class Subject:
     laboratory: Laboratory
     learning: Learning  # [lanes, ...]
     records: list[Record]
+    make: Make  # a learner for a configuration like the subject's, with the same company and fault
 
     @property
     def learner(self) -> Learner:
@@ -43,16 +50,21 @@ def of_run(run: RunFolder, lanes: int, steady: bool = False) -> Subject:
     if steady and config.ppo.anneal:
         rate = config.ppo.learning_rate / 2
         learner = replace(learner, config=replace(config.ppo, anneal=False, learning_rate=rate))
-    laboratory = Laboratory(learner, config, lanes)
+    laboratory = Laboratory(learner, config, lanes, maker(run))
     seeds = [lane % config.seeds for lane in range(lanes)]
     learning = lanes_of(saved.tree, seeds)
-    return Subject(run.path.name, config, laboratory, learning, records)
+    return Subject(run.path.name, config, laboratory, learning, records, maker(run))
 
 
 def laboratory_of(config: TrainConfig, fault: Fault, lanes: int) -> Laboratory:
     """Of a configuration with a fault built in."""
     config = replace(fault.config(config), seeds=lanes)
-    return Laboratory(fault.learner(make_learner(config, {})), config, lanes)
+    return made(config, lambda config: fault.learner(make_learner(config, {})), lanes)
+
+
+def made(config: TrainConfig, make: Make, lanes: int) -> Laboratory:
+    """Of whatever learner is made for the configuration."""
+    return Laboratory(make(config), config, lanes, make)
 
 
 def of_preset(name: str, laboratory: Laboratory, seed: int, on_step: OnStep) -> Subject:
@@ -65,4 +77,4 @@ def of_preset(name: str, laboratory: Laboratory, seed: int, on_step: OnStep) -> 
         learning, record, _ = laboratory.update(learning, switch)
         records.append(record)
         on_step(f"training {name}, update {number + 1} of {config.updates}")
-    return Subject(name, config, laboratory, learning, records)
+    return Subject(name, config, laboratory, learning, records, laboratory.make)

@@ -6,25 +6,30 @@ from typing import Any
 import jax
 import numpy as np
 
-from hopplus.diagnosis.audit import data_audit
+from hopplus.diagnosis.audit import data_audit, target_audit
 from hopplus.diagnosis.finding import Check, Illness, Verdict, verdict_of
 from hopplus.diagnosis.laboratory import Record, lane_of, lanes_of
-from hopplus.diagnosis.pipeline import data_checks
+from hopplus.diagnosis.pipeline import data_checks, mixing, target_check
 from hopplus.diagnosis.sources import (
     OpponentCheck,
     Source,
     Targets,
     WorldCheck,
+    goal_difference,
     opponent_check,
     sources,
     targets,
     world_check,
 )
 from hopplus.diagnosis.subject import OnStep, Subject
+from hopplus.learning.learner import Lesson
 
 LARGE = 10.0  # a value loss beyond what rewards of a few units can bring
 FAR = 2.0  # so many times too large, or too small, is wrong
 BLIND = 1.2  # cross-entropy, as a multiple of that of knowing nothing, above which models mislead
+OFF = 0.05  # of the range of rewards, foreseen where there are none
+USEFUL = 0.05  # explained variance below which values are of no use
+ENOUGH = 15  # updates after which they should be
 RIGHT = 0.7  # share of next views that a world model must foresee; the gate by default asks for 0.8
 
 ILLNESSES = {
@@ -38,6 +43,17 @@ ILLNESSES = {
         "wrong data",
         "steps after a player has left are learned from",
         "Mask every loss with the presence of the seat before the step.",
+    ),
+    "critic-on-imagined": Illness(
+        "configuration",
+        "values learn from imagined steps, though they are configured not to",
+        "Look where imagined steps are marked for the value (--imagine.critic-on real).",
+    ),
+    "wrong-targets": Illness(
+        "wrong seat's data",
+        "a seat learns values, probabilities or returns that are not its own",
+        "Look where returns and advantages are computed: every seat's from its own values, rewards"
+        " and presence.",
     ),
     "world-rewards": Illness(
         "world model",
@@ -81,8 +97,8 @@ ILLNESSES = {
     ),
     "value-behind": Illness(
         "horizon",
-        "values explain less than nothing, and nothing else is wrong",
-        "Train longer, or give the value more weight (--ppo.value-weight).",
+        "values explain next to nothing of the returns, and nothing else is wrong",
+        "Train longer, give the value more weight (--ppo.value-weight), or look at the critic.",
     ),
 }
 HEALTHY = Illness("healthy", "nothing is wrong with the value loss", "Nothing needs to be done.")
@@ -105,6 +121,7 @@ class Trial:
     imagined_loss: list[float]  # of imagined ones, where values learn from them; else 0
     explained: list[float]
     returns: list[float]  # mean real return that values learn from
+    imagines: bool  # whether anything imagined was learned from
 
     @property
     def final(self) -> float:
@@ -154,13 +171,18 @@ def diagnose_value_loss(subject: Subject, updates: int, on_step: OnStep) -> Valu
     found = sources(lesson)
     checks = [time_check(subject.records), source_check(found)]
     checks += data_checks(data_audit(learner, lesson.trajectory, lesson))
+    targeted = target_audit(learner, subject.learning, lesson, 0)
+    checks.append(target_check(targeted, mixing(subject)))
+    if learner.beside.dreams:
+        checks.append(critic_check(subject, lesson))
     on_step("looked at what values learn from")
     errors = targets(learner, lesson.trajectory, lesson)
     world = world_check(lab, minds, lesson.trajectory)
     opponents = opponent_check(lab, minds, lesson.trajectory) if world else None
     if world:
         checks.append(rewards_check(world, found))
-    checks.append(goal_check(found))
+    apart = goal_difference(lab, minds, lesson.trajectory)
+    checks.append(goal_check(found, apart))
     if opponents:
         checks.append(others_check(opponents))
     on_step("looked at the models")
@@ -216,40 +238,60 @@ def source_check(found: dict[str, list[Source | None]]) -> Check:
     return Check("By source", " ".join(lines))
 
 
+def critic_check(subject: Subject, lesson: Lesson) -> Check:
+    """Which imagined steps values learn from."""
+    batch = lesson.batch
+    assert batch.imagined is not None
+    imagined = np.asarray(batch.imagined & batch.present)
+    valued = np.asarray(batch.imagined & batch.valued)
+    wanted = subject.config.imagine.critic_on
+    wrong = wanted == "real" and bool(valued.any())
+    return Check(
+        "The critic's steps",
+        f"Values learn from {valued.sum():,} of {imagined.sum():,} imagined steps; configured:"
+        f" critic on {wanted}.",
+        "critic-on-imagined" if wrong else None,
+    )
+
+
 def rewards_check(world: WorldCheck, found: dict[str, list[Source | None]]) -> Check:
     """The world that is imagined in, on real steps."""
     used = any(found.get("imagined", []))
-    ratios = [ratio for ratio in world.reward_ratio if np.isfinite(ratio)]
-    loud = any(ratio > FAR for ratio in ratios)
-    immature = used and (min(world.exact) < RIGHT or any(ratio < 1 / FAR for ratio in ratios))
+    slopes = [slope for slope in world.reward_slope if np.isfinite(slope)]
+    loud = any(slope > FAR for slope in slopes) or any(
+        abs(offset) > OFF for offset in world.reward_offset
+    )
+    immature = min(world.exact) < RIGHT or any(slope < 1 / FAR for slope in slopes)
     says = (
         f"On real steps the imagined world foresees {_list(world.exact, '.1%')} of next boards"
-        f" exactly, and rewards that are {_list(world.reward_ratio, '.2f')} times the true ones"
-        f" (true from {world.observed[0]:.3g} to {world.observed[1]:.3g}, foreseen from"
+        f" exactly, and rewards that grow {_list(world.reward_slope, '.2f')} times as fast as the"
+        f" true ones (true from {world.observed[0]:.3g} to {world.observed[1]:.3g}, foreseen from"
         f" {world.predicted[0]:.3g} to {world.predicted[1]:.3g}, {world.outside:.2%} outside)."
     )
+    if not used:
+        says += " Nothing of it is learned from yet."
     fault = "world-rewards" if loud else "world-immature" if immature else None
+    fault = fault if used else None
     return Check("The imagined world", says, fault, world.as_json())
 
 
-def goal_check(found: dict[str, list[Source | None]]) -> Check:
-    """Goals in imagination against goals in play."""
+def goal_check(found: dict[str, list[Source | None]], apart: list[float]) -> Check:
+    """Goals in imagination against goals in play: at the same moments, and by their size."""
     title = "Goals in imagination and in play"
+    if not apart:
+        return Check(title, "There are no goals, or nothing is imagined.")
     pairs = [
         (real, dreamt)
         for real, dreamt in zip(found["real"], found.get("imagined", []), strict=False)
         if real and dreamt and real.goal_size > 1e-3
     ]
-    if not pairs:
-        return Check(title, "There are no goals, or nothing imagined, to compare.")
     ratios = [dreamt.goal_size / real.goal_size for real, dreamt in pairs]
-    zero = max(dreamt.goal_zero - real.goal_zero for real, dreamt in pairs)
-    off = any(ratio > FAR or ratio < 1 / FAR for ratio in ratios) or zero > 0.5
-    says = (
-        f"Inferred goals in imagination are {_list(ratios, '.2f')} times as large as in play, by"
-        f" seat; {zero:.0%} more of them are exactly zero."
-    )
-    return Check(title, says, "goal-mismatch" if off else None, {"ratios": ratios, "zero": zero})
+    off = max(apart) > 1e-3 or any(ratio > FAR or ratio < 1 / FAR for ratio in ratios)
+    says = f"From the same memory and view, inferred goals differ by at most {max(apart):.2g}."
+    if ratios:
+        says += f" In imagination they are {_list(ratios, '.2f')} times as large, by seat."
+    figures = {"ratios": ratios, "apart": apart}
+    return Check(title, says, "goal-mismatch" if off else None, figures)
 
 
 def others_check(opponents: OpponentCheck) -> Check:
@@ -272,7 +314,7 @@ def loss_checks(
     variance = float(np.mean([one.return_variance for one in real]))
     late = subject.records[-max(1, len(subject.records) // 5) :]
     explained = float(np.mean([record["explained"] for record in late]))
-    scaled = loss > LARGE and loss <= 1.5 * variance
+    scaled = loss > LARGE and loss <= 1.5 * variance and explained > USEFUL
     checks = [
         Check(
             "Reward scale",
@@ -293,7 +335,7 @@ def loss_checks(
             errors.as_json(),
         )
     )
-    behind = explained < -0.5
+    behind = explained < USEFUL and len(subject.records) >= ENOUGH
     checks.append(
         Check(
             "Explained variance",
@@ -308,7 +350,7 @@ def loss_checks(
 def experiments(subject: Subject, updates: int, on_step: OnStep) -> list[Trial]:
     """From one checkpoint, side by side, with one thing changed in each."""
     lab = subject.laboratory
-    critic = lab.usual()["critic"]
+    critic = subject.config.imagine.critic_on == "both"
     names = [
         name
         for name, change in EXPERIMENTS.items()
@@ -332,6 +374,7 @@ def experiments(subject: Subject, updates: int, on_step: OnStep) -> list[Trial]:
             series("imagined/value_loss", lane),
             series("explained", lane),
             series("real/return", lane),
+            any(series("imagined/open", lane)) and name != "real steps only",
         )
         for lane, name in enumerate(names)
     ]
@@ -343,9 +386,12 @@ def trial_check(trials: list[Trial]) -> Check:
     rows = "; ".join(f"{trial.name} {trial.final:.3g}" for trial in trials)
     real = next(trial for trial in others if trial.name == "real steps only")
     helps = real.final < usual.final / FAR
+    closed = (
+        "" if any(trial.imagines for trial in trials) else " Nothing was imagined (gate closed)."
+    )
     return Check(
         "Experiments from the same checkpoint",
-        f"Value loss of real steps after {len(usual.value_loss)} updates: {rows}.",
+        f"Value loss of real steps after {len(usual.value_loss)} updates: {rows}.{closed}",
         "imagination" if helps else None,
     )
 

@@ -188,7 +188,7 @@ class Learner:
         c, seats = self.config, self.seats
         seen = jax.vmap(jax.vmap(lambda state: views(self.game, state)))(trajectory.state)
         last = jax.tree.map(lambda leaf: leaf[:, seats], plays.view)
-        value_after = self._values(minds, plays.memory[self.learning], last)  # [B, n]
+        value_after = self.values(minds, plays.memory[self.learning], last)  # [B, n]
         value = jnp.concatenate([trajectory.act.value[:, :, seats], value_after[None]])
         present_after = jax.vmap(self.game.present)(plays.state)
         present = jnp.concatenate([trajectory.present, present_after[None]])[:, :, seats]
@@ -243,7 +243,7 @@ class Learner:
         _, after = over_games(policy.history, before[:, 0], view, fresh)
         return replace(part, inferred=rows(after))
 
-    def _values(self, minds: Mind, memory: Memory, seen: View) -> jax.Array:
+    def values(self, minds: Mind, memory: Memory, seen: View) -> jax.Array:
         """[B, n] what the learning seats hope for, with their memories and views [B, n, ...]."""
         shares = self.actor.shares_params
 

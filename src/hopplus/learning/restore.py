@@ -1,6 +1,7 @@
 """From a run's configuration and files to the things they stand for: its learner, its players."""
 
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -156,8 +157,12 @@ def make_learner(
 
 def restored_learner(run: RunFolder) -> Learner:
     """The learner of an existing run."""
-    config = run.config()
-    return make_learner(config, _inside(run), read_initial(run.path, config))
+    return maker(run)(run.config())
+
+
+def maker(run: RunFolder) -> Callable[[TrainConfig], Learner]:
+    """Makes learners for settings like a run's, with the company and the parts that it keeps."""
+    return lambda config: make_learner(config, _inside(run), read_initial(run.path, config))
 
 
 def empty_learning(learner: Learner, config: TrainConfig) -> Learning:
