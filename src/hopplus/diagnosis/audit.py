@@ -168,6 +168,7 @@ class TargetAudit:
     value: list[float]
     log_prob: list[float]
     returns: list[float]
+    tolerance: float  # what rounding may make of them
 
     def as_json(self) -> dict[str, Any]:
         return dict(vars(self))
@@ -215,7 +216,8 @@ def target_audit(learner: Learner, before: Learning, lesson: Lesson, lane: int) 
             same = [row for row, _ in expected] == [row for row, _ in learned]
             apart = [abs(a - b) for (_, a), (_, b) in zip(expected, learned, strict=False)]
             found[name].append(max(apart, default=0.0) if same else float("nan"))
-    return TargetAudit(**found)
+    largest = float(np.abs(returns).max())
+    return TargetAudit(**found, tolerance=0.01 * (1 + largest))  # GPUs round to three digits
 
 
 def _returns(

@@ -166,7 +166,9 @@ def target_check(targets: TargetAudit, mixing: bool) -> Check:
     if not mixing:
         compared |= {"values": targets.value, "log-probabilities": targets.log_prob}
     off = [
-        name for name, found in compared.items() if any(apart > 1e-3 for apart in found)
+        name
+        for name, found in compared.items()
+        if any(apart > targets.tolerance for apart in found)
     ]  # NaN is none: rows of others are another check's business
     shown = "; ".join(
         f"{name} {', '.join(f'{apart:.2g}' for apart in found)}" for name, found in compared.items()

@@ -119,7 +119,7 @@ class WorldCheck:
     exact: list[float]  # share of next views that are exactly right
     reward_error: list[float]  # mean absolute error of the own reward
     reward_slope: list[float]  # of foreseen on true rewards; NaN where true ones are all the same
-    reward_offset: list[float]  # what is foreseen where there is nothing, as a share of the range
+    reward_offset: list[float]  # how far off the usual reward is, as a share of their range
     observed: list[float]  # [2] least and largest true reward
     predicted: list[float]  # [2]
     outside: float  # share of rewards foreseen outside the range of true ones, with some room
@@ -169,8 +169,8 @@ def world_check(laboratory: Laboratory, minds: Any, trajectory: Trajectory) -> W
         if spread > 1e-9:
             line = float(np.mean((gain[own] - gain[own].mean()) * given[own]) / spread)
         slope.append(line)
-        base = 0.0 if np.isnan(line) else line
-        offset.append(float((given[own].mean() - base * gain[own].mean()) / span))
+        usual = float(np.median(gain[own]))
+        offset.append(float((given[own & (gain == usual)].mean() - usual) / span))
     room = 0.05 * (most - least)
     given = predicted[there]
     return WorldCheck(

@@ -27,7 +27,8 @@ from hopplus.learning.learner import Lesson
 LARGE = 10.0  # a value loss beyond what rewards of a few units can bring
 FAR = 2.0  # so many times too large, or too small, is wrong
 BLIND = 1.2  # cross-entropy, as a multiple of that of knowing nothing, above which models mislead
-OFF = 0.05  # of the range of rewards, foreseen where there are none
+LOUD = 3.0  # so many times too large is wrong where young models are often twice too large
+OFF = 0.05  # of the range of rewards, that the usual one may be foreseen wrongly by
 USEFUL = 0.05  # explained variance below which values are of no use
 ENOUGH = 15  # updates after which they should be
 RIGHT = 0.7  # share of next views that a world model must foresee; the gate by default asks for 0.8
@@ -258,10 +259,10 @@ def rewards_check(world: WorldCheck, found: dict[str, list[Source | None]]) -> C
     """The world that is imagined in, on real steps."""
     used = any(found.get("imagined", []))
     slopes = [slope for slope in world.reward_slope if np.isfinite(slope)]
-    loud = any(slope > FAR for slope in slopes) or any(
+    loud = any(slope > LOUD for slope in slopes) or any(
         abs(offset) > OFF for offset in world.reward_offset
     )
-    immature = min(world.exact) < RIGHT or any(slope < 1 / FAR for slope in slopes)
+    immature = min(world.exact) < RIGHT
     says = (
         f"On real steps the imagined world foresees {_list(world.exact, '.1%')} of next boards"
         f" exactly, and rewards that grow {_list(world.reward_slope, '.2f')} times as fast as the"
@@ -385,7 +386,7 @@ def trial_check(trials: list[Trial]) -> Check:
     usual, *others = trials
     rows = "; ".join(f"{trial.name} {trial.final:.3g}" for trial in trials)
     real = next(trial for trial in others if trial.name == "real steps only")
-    helps = real.final < usual.final / FAR
+    helps = real.final < usual.final / LOUD
     closed = (
         "" if any(trial.imagines for trial in trials) else " Nothing was imagined (gate closed)."
     )
