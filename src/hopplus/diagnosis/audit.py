@@ -157,6 +157,8 @@ def _set_audit(
     wrong, should = (policy, there) if policy != there else (value, valued)
     of_seats = [seat for seat, rows in enumerate(own) if rows.there and not rows.there - wrong]
     gone = sum(((wrong & own[seat].all) - own[seat].there).total() for seat in of_seats)
+    if of_seats == seats and not gone:  # its own, and something besides
+        of_seats = []
     return digest(wrong), digest(should), of_seats or None, gone, wrong.total()
 
 

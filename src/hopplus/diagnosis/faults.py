@@ -128,7 +128,8 @@ def _learner(kind: type[Learner]) -> Callable[[Learner], Learner]:
 
 def _dreams(change: Callable[[Dreams], Dreams]) -> Callable[[Learner], Learner]:
     def changed(learner: Learner) -> Learner:
-        assert learner.beside.dreams is not None
+        if learner.beside.dreams is None:  # nothing is imagined, so nothing wrongly
+            return learner
         beside = replace(learner.beside, dreams=change(learner.beside.dreams))
         return replace(learner, beside=beside)
 

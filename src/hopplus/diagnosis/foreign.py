@@ -51,7 +51,7 @@ def made(name: str) -> Any:
     try:
         make = getattr(importlib.import_module(module), function)
         environment = make()
-    except (ImportError, AttributeError, TypeError) as error:
+    except (ImportError, AttributeError, TypeError, ValueError) as error:
         raise ConfigError(f"cannot make the game {name}: {error}") from error
     if not hasattr(environment, "possible_agents"):
         raise ConfigError(f"{name} makes no PettingZoo environment: it has no possible_agents")

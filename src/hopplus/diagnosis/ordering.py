@@ -111,7 +111,11 @@ def of_episodes(returns: np.ndarray) -> Ordering:
     freedom = int(np.linalg.matrix_rank(spread, rtol=1e-9))
     if freedom == 0:  # the same difference every time
         return Ordering(returns, 0.0)
-    statistic = float(mean @ np.linalg.pinv(spread, rcond=1e-9) @ mean)
+    inverse = np.linalg.pinv(spread, rcond=1e-9)
+    fixed = mean - spread @ inverse @ mean  # of the differences that never vary
+    if np.abs(fixed).max() > 1e-9 * np.abs(mean).max():
+        return Ordering(returns, 0.0)
+    statistic = float(mean @ inverse @ mean)
     scaled = statistic * (count - freedom) / (freedom * (count - 1))
     return Ordering(returns, float(_tail(scaled, freedom, count - freedom)))
 

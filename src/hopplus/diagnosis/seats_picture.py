@@ -18,14 +18,14 @@ def returns_picture(diagnosis: SeatsDiagnosis, steps: int) -> Figure:
     window = max(1, updates // 25)
     for seat in range(diagnosis.curves.shape[2]):
         runs = _smooth(diagnosis.curves[:, :, seat], window)  # [U, S]
+        known = np.isfinite(runs).all(axis=1)
+        runs, at = runs[known], places[known]
         colour = COLOURS[seat % len(COLOURS)]
-        curves.plot(places, np.nanmean(runs, axis=1), color=colour, label=f"seat {seat}")
+        curves.plot(at, runs.mean(axis=1), color=colour, label=f"seat {seat}")
         if runs.shape[1] > 1:
-            spread = np.nanstd(runs, axis=1) / np.sqrt(runs.shape[1])
-            mean = np.nanmean(runs, axis=1)
-            curves.fill_between(
-                places, mean - 2 * spread, mean + 2 * spread, color=colour, alpha=0.2
-            )
+            spread = runs.std(axis=1) / np.sqrt(runs.shape[1])
+            mean = runs.mean(axis=1)
+            curves.fill_between(at, mean - 2 * spread, mean + 2 * spread, color=colour, alpha=0.2)
     curves.set(xlabel="environment steps", ylabel="return", title="Mean over runs, ± 2 errors")
     curves.legend()
     draw_seats(late, diagnosis.returns)
