@@ -11,7 +11,9 @@ import tyro
 
 from hopplus import __version__
 from hopplus.cli.ablate import Ablate
+from hopplus.cli.adapt import Adapt
 from hopplus.cli.bench import Bench
+from hopplus.cli.certify import Certify
 from hopplus.cli.collect import Collect
 from hopplus.cli.complaint import sentence
 from hopplus.cli.crossplay import CrossPlay
@@ -34,6 +36,8 @@ Command = (
     | Annotated[Collect, tyro.conf.subcommand("collect")]
     | Annotated[Pretrain, tyro.conf.subcommand("pretrain")]
     | Annotated[Diagnose, tyro.conf.subcommand("diagnose")]
+    | Annotated[Certify, tyro.conf.subcommand("certify")]
+    | Annotated[Adapt, tyro.conf.subcommand("adapt")]
     | Annotated[CrossPlay, tyro.conf.subcommand("crossplay")]
     | Annotated[Ablate, tyro.conf.subcommand("ablate")]
     | Annotated[Replay, tyro.conf.subcommand("replay")]
