@@ -5,6 +5,7 @@ from pathlib import Path
 
 from hopplus.cli.diagnosed import Diagnosing, finish
 from hopplus.cli.options import check_positive
+from hopplus.config import ConfigError, GameConfig
 from hopplus.diagnosis.faults import Fault
 from hopplus.diagnosis.foreign import diagnose_foreign
 from hopplus.diagnosis.seats import SeatsDiagnosis, SeatsSettings, diagnose_seats, rungs_of
@@ -73,6 +74,9 @@ class DiagnoseSeats(Diagnosing):
         return 0
 
     def _foreign(self) -> int:
+        given = {"--game": self.game != GameConfig(), "--steps": self.steps, "--fault": self.fault}
+        if wrong := [name for name, held in given.items() if held]:
+            raise ConfigError(f"{wrong[0]} is given, but a PettingZoo game is only played")
         with Progress("playing", self.episodes, "episodes") as progress:
             found = diagnose_foreign(self.subject, self.episodes, self.seed, progress.advance)
         sections = [_seats_section(found)]

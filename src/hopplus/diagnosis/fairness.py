@@ -112,9 +112,12 @@ def _example(
     acts = ", ".join(game.action_names[action] for action in np.asarray(joint[where]))
     return (
         f"{board}\nactions of seats 0 to {game.seats - 1}: {acts}\n"
-        f"rewards: {np.round(reward, 3).tolist()}; with seat {by} named first:"
-        f" {np.round(other, 3).tolist()}"
+        f"rewards: {_rounded(reward)}; with seat {by} named first: {_rounded(other)}"
     )
+
+
+def _rounded(rewards: np.ndarray) -> list[float]:
+    return [round(float(reward), 3) for reward in rewards]
 
 
 @dataclass(frozen=True)

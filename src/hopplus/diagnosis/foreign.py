@@ -23,11 +23,10 @@ def diagnose_foreign(
     may be for their names or for the places that they are dealt.
     """
     environment = made(name)
-    returns = np.array(
-        [_episode(environment, seed + number, on_progress) for number in range(episodes)]
-    )
-    if len({len(row) for row in returns}) != 1:
+    played = [_episode(environment, seed + number, on_progress) for number in range(episodes)]
+    if len({len(row) for row in played}) != 1:
         raise ConfigError(f"{name} has different agents from episode to episode")
+    returns = np.array(played)
     found = of_episodes(returns)
     off = found.chance < SURE
     agents = ", ".join(
@@ -88,7 +87,9 @@ def _in_turn(environment: Any, seed: int, total: dict[str, float]) -> None:
     """An episode of an environment in which agents act one after the other."""
     rng = np.random.default_rng(seed)
     environment.reset(seed=seed)
-    for agent in environment.agent_iter(MOST_STEPS):
+    for step, agent in enumerate(environment.agent_iter(MOST_STEPS + 1)):
+        if step == MOST_STEPS:
+            raise ConfigError(f"an episode took more than {MOST_STEPS:,} steps")
         seen, reward, ended, cut, info = environment.last()
         total[agent] += float(reward)
         act = None if ended or cut else _act(environment, agent, seen, info, rng)

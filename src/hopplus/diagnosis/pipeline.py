@@ -85,7 +85,8 @@ def _fields(player: Any) -> dict[str, str]:
             return found
         return {prefix: str(value)}
 
-    return {"kind": type(player).__name__, **flat("", asdict(player))}
+    known = {"kind": type(player).__name__, "name": player.name}
+    return known | flat("", asdict(player))
 
 
 def data_checks(data: DataAudit) -> list[Check]:

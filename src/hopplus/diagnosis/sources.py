@@ -87,7 +87,7 @@ class Targets:
         return dict(vars(self))
 
 
-def targets(learner: Learner, trajectory: Trajectory, lesson: Lesson) -> Targets:
+def targets(learner: Learner, trajectory: Trajectory) -> Targets:
     """Of one lane, by the returns of the episodes that ended in it."""
     seats, c = learner.seats, learner.config
     value = trajectory.act.value[:, :, seats]
@@ -169,7 +169,7 @@ def world_check(laboratory: Laboratory, minds: Any, trajectory: Trajectory) -> W
         if spread > 1e-9:
             line = float(np.mean((gain[own] - gain[own].mean()) * given[own]) / spread)
         slope.append(line)
-        usual = float(np.median(gain[own]))
+        usual = np.quantile(gain[own], 0.5, method="nearest")
         offset.append(float((given[own & (gain == usual)].mean() - usual) / span))
     room = 0.05 * (most - least)
     given = predicted[there]

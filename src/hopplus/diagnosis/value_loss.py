@@ -177,7 +177,7 @@ def diagnose_value_loss(subject: Subject, updates: int, on_step: OnStep) -> Valu
     if learner.beside.dreams:
         checks.append(critic_check(subject, lesson))
     on_step("looked at what values learn from")
-    errors = targets(learner, lesson.trajectory, lesson)
+    errors = targets(learner, lesson.trajectory)
     world = world_check(lab, minds, lesson.trajectory)
     opponents = opponent_check(lab, minds, lesson.trajectory) if world else None
     if world:

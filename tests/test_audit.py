@@ -1,0 +1,426 @@
+"""Whose play is learned from, how often and by how much, and what is logged: found out beside the
+learner's own code."""
+
+import json
+from collections import Counter
+from dataclasses import fields, replace
+from functools import cache
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from hopplus.diagnosis.audit import (
+    DataAudit,
+    LogAudit,
+    StepAudit,
+    TargetAudit,
+    data_audit,
+    digest,
+    log_audit,
+    seat_rows,
+    step_audit,
+    target_audit,
+)
+from hopplus.diagnosis.faults import FAULTS
+from hopplus.diagnosis.laboratory import Laboratory, lane_of
+from hopplus.diagnosis.pipeline import data_checks, step_checks, target_check
+from hopplus.learning.learner import Learner, Lesson
+from hopplus.learning.restore import make_learner
+from tiny_diagnosis import CONFIG, LANES, PPO, fault_of, faulty, with_ppo
+
+WHOSE, PRESENCE = "The data: whose play", "The data: presence"
+ROWS = PPO.steps
+
+
+def learners() -> dict[str, Learner]:
+    healthy = faulty(None).learner
+    return {
+        "healthy": healthy,
+        "first-seat": FAULTS["first-seat"].learner(healthy),
+        "gone-kept": FAULTS["gone-kept"].learner(healthy),
+        "shared": make_learner(with_ppo(parameters="shared"), {}),
+        "shared, gone kept": FAULTS["gone-kept"].learner(
+            make_learner(with_ppo(parameters="shared"), {})
+        ),
+        "prosocial": make_learner(with_ppo(prosociality=0.5), {}),
+        "altruist": make_learner(with_ppo(prosociality=1.0), {}),
+    }
+
+
+@cache
+def played() -> tuple[Any, Lesson, dict[str, Any]]:
+    """An update of all lanes: its record, and of its first lane what was learned from."""
+    subject = faulty(None)
+    _, record, shown = subject.laboratory.update(subject.learning, subject.laboratory.as_it_is())
+    return shown, lane_of(shown, 0), record
+
+
+@cache
+def batches() -> dict[str, Any]:
+    """What each of the learners would make of the same play; one program."""
+    _, lesson, _ = played()
+    minds = lane_of(faulty(None).learning.params[0], 0)
+
+    @jax.jit
+    def made(lesson: Lesson) -> dict[str, Any]:
+        one = jax.tree.map(lambda leaf: leaf[:1], minds)
+        return {
+            name: learner.batch(
+                one if learner.actor.shares_params else minds, lesson.plays, lesson.trajectory
+            )
+            for name, learner in learners().items()
+        }
+
+    found: dict[str, Any] = jax.device_get(made(lesson))
+    return found
+
+
+def audit(name: str, **changes: Any) -> DataAudit:
+    """Of the batch that the learner of that name makes, with parts of it changed."""
+    _, lesson, _ = played()
+    batch = replace(batches()[name], **changes)
+    return data_audit(learners()[name], lesson.trajectory, replace(lesson, batch=batch))
+
+
+def faults(found: DataAudit) -> tuple[str | None, str | None]:
+    checks = data_checks(found)
+    return fault_of(checks, WHOSE), fault_of(checks, PRESENCE)
+
+
+def present() -> np.ndarray:
+    """[N] steps at which each seat was there."""
+    steps: np.ndarray = np.asarray(played()[1].trajectory.present).sum(axis=(0, 1))
+    return steps
+
+
+# Data.
+
+
+def test_play_of_ones_own() -> None:
+    found = audit("healthy")
+    assert found.hashes == found.own_hashes
+    assert len(set(found.hashes)) == 3  # no two seats saw, did and got the same
+    assert found.taken_from == found.seats == [[0], [1], [2]]
+    assert found.after_leaving == [0, 0, 0]
+    assert found.rows == present().tolist()
+    assert found.presence == pytest.approx(present() / ROWS)
+    assert min(found.rows) < ROWS  # somebody has left
+    assert faults(found) == (None, None)
+    # What the update itself has learned from is the same.
+    learner, (_, lesson, _) = learners()["healthy"], played()
+    assert data_audit(learner, lesson.trajectory, lesson) == found
+
+
+def test_everyone_learns_from_the_first() -> None:
+    found = audit("first-seat")
+    assert found.taken_from == [[0], [0], [0]]
+    assert found.hashes == [found.own_hashes[0]] * 3
+    assert found.after_leaving == [0, 0, 0]
+    assert faults(found) == ("wrong-seat-data", None)
+    says = data_checks(found)[0].says
+    assert "seat 1 learned from seat 0's play; seat 2 learned from seat 0's play." in says
+    assert "seat 0 learned" not in says
+
+
+def test_two_seats_that_are_exchanged() -> None:
+    order = np.array([0, 2, 1])
+    batch = jax.tree.map(lambda leaf: leaf[order], batches()["healthy"])
+    found = audit("healthy", **vars(batch))
+    assert found.taken_from == [[0], [2], [1]]
+    assert faults(found) == ("wrong-seat-data", None)
+
+
+def test_steps_after_leaving() -> None:
+    found = audit("gone-kept")
+    assert found.taken_from == found.seats
+    assert found.after_leaving == (ROWS - present()).tolist()
+    assert found.rows == [ROWS] * 3
+    assert faults(found) == (None, "steps-after-leaving")
+    # It is enough that values learn from them.
+    batch = batches()["healthy"]
+    assert audit("healthy", valued=np.ones_like(batch.valued)).after_leaving == found.after_leaving
+    assert audit("healthy", present=np.ones_like(batch.valued)).rows == [ROWS] * 3
+
+
+def test_a_step_that_nobody_has_played() -> None:
+    batch = batches()["healthy"]
+    row = int(np.argmax(batch.present[1]))
+    reward = batch.reward.copy()
+    reward[1, row] += 1e-3
+    found = audit("healthy", reward=reward)
+    assert found.taken_from == [[0], None, [2]]
+    assert found.hashes[1] != found.own_hashes[1]
+    assert faults(found) == ("wrong-seat-data", None)
+    assert "seat 1 learned from nobody's play" in data_checks(found)[0].says
+    for name in ("action", "reward"):
+        other = getattr(batch, name).copy()
+        other[1, np.argmin(batch.present[1])] += 1  # one that is not learned from
+        assert audit("healthy", **{name: other}).taken_from == found.seats
+
+
+@pytest.mark.parametrize("part", ["planes", "legal", "time", "last_actions"])
+def test_everything_that_is_seen_counts(part: str) -> None:
+    batch = batches()["healthy"]
+    seen = np.array(getattr(batch.view, part), np.float32)
+    seen[2] += batch.present[2].reshape(-1, *[1] * (seen.ndim - 2))
+    found = audit("healthy", view=replace(batch.view, **{part: seen}))
+    assert found.taken_from == [[0], [1], None]
+
+
+def test_a_step_that_is_left_out_or_learned_twice() -> None:
+    batch = batches()["healthy"]
+    row = int(np.argmax(batch.present[0]))
+    less, more = batch.present.copy(), batch.present.copy()
+    less[0, row] = False
+    found = audit("healthy", present=less, valued=less)
+    assert found.taken_from == [None, [1], [2]]
+    assert found.rows == [present()[0] - 1, *present()[1:]]
+    gone = int(np.argmin(batch.present[0]))
+    more[0, gone] = True
+    action, reward = batch.action.copy(), batch.reward.copy()
+    action[0, gone], reward[0, gone] = action[0, row], reward[0, row]
+
+    def twice(leaf: np.ndarray) -> np.ndarray:
+        leaf = leaf.copy()
+        leaf[0, gone] = leaf[0, row]
+        return leaf
+
+    view = jax.tree.map(twice, batch.view)
+    found = audit("healthy", present=more, valued=more, action=action, reward=reward, view=view)
+    assert found.hashes[0] != found.own_hashes[0]
+    assert found.after_leaving == [0, 0, 0]
+    assert faults(found) == ("wrong-seat-data", None)
+
+
+def test_steps_of_another_besides_ones_own() -> None:
+    """Seat 1's play stands where seat 0 had left."""
+    batch = batches()["healthy"]
+    where = ~batch.present[0] & batch.present[1]
+    assert where.any()
+
+    def mixed(leaf: np.ndarray) -> np.ndarray:
+        leaf = leaf.copy()
+        leaf[0, where] = leaf[1, where]
+        return leaf
+
+    found = audit("healthy", **vars(jax.tree.map(mixed, batch)))
+    assert found.hashes[0] != found.own_hashes[0]
+    assert faults(found) == ("wrong-seat-data", None)
+
+
+def test_one_set_of_parameters_for_all() -> None:
+    found = audit("shared")
+    assert found.seats == found.taken_from == [[0, 1, 2]]
+    assert found.rows == [present().sum()]
+    assert faults(found) == (None, None)
+    kept = audit("shared, gone kept")
+    assert kept.taken_from == [[0, 1, 2]]
+    assert kept.after_leaving == [3 * ROWS - present().sum()]
+    assert faults(kept) == (None, "steps-after-leaving")
+
+
+@pytest.mark.parametrize("name", ["prosocial", "altruist"])
+def test_rewards_that_are_shared(name: str) -> None:
+    """A prosocial seat goes on gaining after it has left, so its value goes on learning; rewards
+    are those that are learned from, to the last bit."""
+    found = audit(name)
+    assert found.taken_from == found.seats
+    assert found.hashes == found.own_hashes
+    assert found.hashes != audit("healthy").hashes
+    assert found.rows == present().tolist()
+    assert faults(found) == (None, None)
+    assert faults(audit(name, present=np.ones_like(batches()[name].present))) == (
+        None,
+        "steps-after-leaving",
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("healthy", (None, None)),
+        ("first-seat", ("wrong-seat-data", None)),
+        ("gone-kept", (None, "steps-after-leaving")),
+    ],
+)
+def test_imagined_steps_are_nobodys_play(name: str, expected: tuple[str | None, ...]) -> None:
+    """They stand behind the real ones, and change nothing."""
+    batch = batches()[name]
+    dreamt = jax.tree.map(lambda leaf: leaf[:, ::-1][:, :40], batch)
+    dreamt = replace(dreamt, reward=dreamt.reward + 7, present=np.ones((3, 40), bool))
+    both = jax.tree.map(lambda one, two: np.concatenate([one, two], axis=1), batch, dreamt)
+    imagined = np.broadcast_to(np.arange(ROWS + 40) >= ROWS, (3, ROWS + 40))
+    found = audit(name, **(vars(both) | {"imagined": imagined}))
+    assert found == audit(name)
+    assert faults(found) == expected
+
+
+def test_a_hash_is_of_rows_in_any_order() -> None:
+    one, two = b"1" * 16, b"2" * 16
+    assert digest(Counter([one, two, one])) == digest(Counter([one, one, two]))
+    assert digest(Counter([one, two])) != digest(Counter([one, two, one]))
+    _, lesson, _ = played()
+    own = seat_rows(learners()["healthy"].game, lesson.trajectory, 0.0)
+    assert [rows.all.total() for rows in own] == [ROWS] * 3
+    assert [rows.there.total() for rows in own] == present().tolist()
+
+
+# The log.
+
+
+def test_the_log_of_an_update() -> None:
+    """By the learner, and by one that logs under the next seat's number."""
+    subject = faulty(None)
+    (_, lesson, record) = played()
+    for lane in range(2):
+        trajectory = lane_of(played()[0].trajectory, lane)
+        found = log_audit(subject.learning, trajectory, record, lane)
+        assert found.right
+        assert sum(found.true) > 0
+    # Seats whose returns differ, so that they can be told apart.
+    learning = replace(subject.learning, returns=subject.learning.returns + 7.0 * jnp.arange(3))
+    wrong = FAULTS["logged-elsewhere"].learner(subject.learner)
+    metrics = jax.jit(wrong.episodes)(learning.returns[0], lesson.trajectory)[1]
+    logged = {"return_sum": [np.asarray(metrics["return_sum"]).tolist()]}
+    found = log_audit(learning, lesson.trajectory, logged, 0)
+    assert not found.right
+    assert found.moved == [2, 0, 1]
+
+
+def test_whose_return_was_logged() -> None:
+    assert LogAudit([3.0, 1.0, 2.0], [1.0, 2.0, 3.0]).moved == [2, 0, 1]
+    assert LogAudit([1.0, 2.0, 3.0], [1.0, 2.0, 3.0]).right
+    assert LogAudit([1.001, 2.0], [1.0, 2.0]).right  # float32 adds up no better
+    assert not LogAudit([1.1, 2.0], [1.0, 2.0]).right
+    assert LogAudit([5.0, 2.0], [1.0, 2.0]).moved is None
+    assert LogAudit([1.0, 1.0, 2.0], [1.0, 2.0, 1.0]).moved is None
+
+
+# Steps.
+
+
+@cache
+def steps(name: str | None) -> StepAudit:
+    """Of the healthy learner's play, by one with a fault."""
+    subject = faulty(None)
+    learner = FAULTS[name].learner(subject.learner) if name else subject.learner
+    laboratory = Laboratory(learner, subject.config, LANES, subject.make)
+    return step_audit(laboratory, subject.learning, played()[0], 1)
+
+
+def titles(found: StepAudit) -> tuple[str | None, ...]:
+    """What is said of updates, of the step size and of equal treatment."""
+    return tuple(check.fault for check in step_checks(found))
+
+
+def test_steps_are_as_many_and_as_long_as_configured() -> None:
+    found = steps(None)
+    assert found.counts == [found.expected] * 3
+    assert found.expected == CONFIG.updates * PPO.epochs * PPO.minibatches
+    assert found.sizes == pytest.approx([1.0, 1.0, 1.0], abs=1e-3)
+    assert found.unlike == pytest.approx([0.0, 0.0, 0.0], abs=1e-3)
+    assert titles(found) == (None, None, None)
+
+
+def test_a_third_of_a_step() -> None:
+    found = steps("step-size")
+    assert found.sizes == pytest.approx([1.0, 1.0, 1 / 3], abs=1e-3)
+    assert titles(found) == (None, "step-size", None)
+
+
+def test_every_second_step() -> None:
+    """Whichever of the two it is."""
+    found = steps("half-updates")
+    assert found.sizes == pytest.approx([1.0, 1.0, 0.0], abs=1e-3)
+    assert titles(found) == ("fewer-updates", None, None)
+
+
+def test_what_is_said_of_steps() -> None:
+    def said(counts: list[int], sizes: list[float], unlike: float = 0.0) -> Any:
+        return titles(StepAudit(counts, 8, sizes, [0.0, unlike]))
+
+    assert said([8, 8], [1.0, 0.0]) == ("fewer-updates", None, None)
+    assert said([8, 8], [1.0, 1.1]) == (None, "step-size", None)
+    assert said([8, 8], [1.0, 1.01]) == (None, None, None)
+    assert said([8, 7], [1.0, 2.0]) == ("fewer-updates", "step-size", None)
+    assert said([8, 8], [1.0, 1.0], 0.5) == (None, None, "unequal-learning")
+    assert said([8, 8], [1.0, 0.5], 0.5) == (None, "step-size", None)  # which is why
+
+
+class CarelessSeat(Learner):
+    """The last seat does not learn values."""
+
+    def improve(self, sets: Any, optimiser: Any, batch: Any, updates: Any, key: Any) -> Any:
+        careless = replace(self.config, value_weight=0.0)
+        usual = super().improve(sets, optimiser, batch, updates, key)
+        other = Learner.improve(
+            replace(self, config=careless), sets, optimiser, batch, updates, key
+        )
+        last = jnp.arange(3) == 2
+
+        def taken(one: jax.Array, two: jax.Array) -> jax.Array:
+            return jnp.where(last.reshape(-1, *[1] * (one.ndim - 1)), two, one)
+
+        return *jax.tree.map(taken, usual[:2], other[:2]), usual[2]
+
+
+def test_a_seat_that_learns_otherwise_from_the_same() -> None:
+    """Its steps are as many and as long as they should be."""
+    subject = faulty(None)
+    healthy = subject.learner
+    learner = CarelessSeat(**{part.name: getattr(healthy, part.name) for part in fields(healthy)})
+    laboratory = Laboratory(learner, subject.config, LANES, subject.make)
+    found = step_audit(laboratory, subject.learning, played()[0], 1)
+    assert found.sizes == pytest.approx([1.0, 1.0, 1.0], abs=1e-3)
+    assert max(found.unlike) > 0.01
+    assert titles(found) == (None, None, "unequal-learning")
+
+
+# What is learned of the data.
+
+
+def target(name: str, **changes: Any) -> TargetAudit:
+    _, lesson, _ = played()
+    batch = replace(batches()[name], **changes)
+    learner = learners()[name]
+    return target_audit(learner, faulty(None).learning, replace(lesson, batch=batch), 0)
+
+
+@pytest.mark.parametrize("name", ["healthy", "prosocial"])
+def test_values_and_returns_are_a_seats_own(name: str) -> None:
+    found = target(name)
+    for part in (found.value, found.log_prob, found.returns):
+        assert part == pytest.approx([0.0, 0.0, 0.0], abs=1e-4)
+    assert target_check(found, False).fault is None
+
+
+@pytest.mark.parametrize("name", ["value", "log_prob", "returns"])
+def test_targets_that_are_anothers(name: str) -> None:
+    """Of seat 1, at one step; the rows themselves are right."""
+    batch = batches()["healthy"]
+    changed = getattr(batch, name).copy()
+    changed[1, np.argmax(batch.present[1])] += 0.5
+    changed[2, np.argmin(batch.present[2])] += 9  # of a step that is not learned from
+    assert faults(audit("healthy", **{name: changed})) == (None, None)
+    found = target("healthy", **{name: changed})
+    assert getattr(found, name) == pytest.approx([0.0, 0.5, 0.0], abs=1e-4)
+    assert target_check(found, False).fault == "wrong-targets"
+    # Hindsight's goals change what is thought, but never returns.
+    assert target_check(found, True).fault == ("wrong-targets" if name == "returns" else None)
+
+
+def test_rows_of_others_are_another_checks_business() -> None:
+    found = target("first-seat")
+    assert np.isnan(found.returns[1:]).all()
+    assert target_check(found, False).fault is None
+
+
+def test_audits_can_be_written_as_json() -> None:
+    (_, lesson, record) = played()
+    log = log_audit(faulty(None).learning, lesson.trajectory, record, 0)
+    for found in (audit("first-seat"), steps(None), log):
+        told = found.as_json()
+        assert json.loads(json.dumps(told)) == told

@@ -1,0 +1,551 @@
+"""`hopplus diagnose value-loss`: every fault is named, and a healthy run is called healthy."""
+
+import json
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from hopplus.cli import diagnose_value_loss as command
+from hopplus.cli import diagnosed, main
+from hopplus.config import ImagineConfig, StagHuntConfig
+from hopplus.diagnosis.faults import FAULTS, Fault
+from hopplus.diagnosis.finding import Check, verdict_of
+from hopplus.diagnosis.laboratory import Laboratory, lane_of
+from hopplus.diagnosis.sources import (
+    OpponentCheck,
+    Source,
+    Targets,
+    WorldCheck,
+    sources,
+    targets,
+)
+from hopplus.diagnosis.subject import Subject, laboratory_of
+from hopplus.diagnosis.value_loss import (
+    HEALTHY,
+    ILLNESSES,
+    Trial,
+    ValueLossDiagnosis,
+    critic_check,
+    diagnose_value_loss,
+    goal_check,
+    loss_checks,
+    others_check,
+    rewards_check,
+    source_check,
+    time_check,
+    trial_check,
+)
+from hopplus.types import View
+from tiny_diagnosis import (
+    CONFIG,
+    GAME_OPTIONS,
+    LANES,
+    NONE,
+    PPO,
+    fault_of,
+    faulty,
+    silent,
+    trained,
+)
+from tiny_hop_plus import CONFIG as HOP_PLUS
+from tiny_hop_plus import GOAL, OPPONENT, WORLD, TrueWorld, begun
+
+# All parts, none of which is fitted: the program is half as long then. The world is always
+# imagined in, however wrong it is.
+IMAGINING = replace(
+    HOP_PLUS,
+    ppo=replace(PPO, anneal=False),
+    opponent=replace(OPPONENT, every=0),
+    goal=replace(GOAL, every=0, mixing=0.0),
+    world=replace(WORLD, every=0),
+    imagine=ImagineConfig(buffer=PPO.steps, horizon=2, warm_up=0, gate=1.0),
+)
+
+
+class KnownWorld(TrueWorld):
+    """The rules, but for rewards `loud` times the true ones, and boards that it is blind to."""
+
+    loud: jax.Array
+    blind: jax.Array  # [] bool
+
+    def __call__(self, view: View, joint: jax.Array) -> Any:
+        found = super().__call__(view, joint)
+        planes = jnp.where(self.blind, 0.0, found.planes)
+        return replace(found, reward=self.loud * found.reward, planes=planes)
+
+
+@dataclass(frozen=True)
+class Imagining:
+    """A learner with all parts, and a few updates of it."""
+
+    laboratory: Laboratory
+    learning: Any
+    records: list[Any]
+
+    def subject(self, laboratory: Laboratory | None = None, **changes: Any) -> Subject:
+        """With parts of all minds changed."""
+        learning = self.learning
+        minds = replace(learning.params[0], **changes)
+        learning = replace(learning, params=(minds,))
+        lab = laboratory or self.laboratory
+        return Subject("all", IMAGINING, lab, learning, self.records, lab.make)
+
+    @property
+    def minds(self) -> Any:
+        return self.learning.params[0]
+
+
+@cache
+def imagining() -> Imagining:
+    """Minds that know the rules, have no idea of the others or of values, and infer anything."""
+    laboratory = laboratory_of(IMAGINING, NONE, LANES)
+    now: Any = begun(laboratory.learner)
+    minds = now.params[0]
+    nothing = jax.tree.map(jnp.zeros_like, (minds.opponents, minds.policy.value))
+    minds = replace(
+        eqx.tree_at(lambda mind: mind.policy.value, minds, nothing[1]),
+        opponents=nothing[0],
+        world=KnownWorld(jnp.ones(3), jnp.zeros(3, bool)),
+    )
+    lanes = jax.tree.map(
+        lambda leaf: jnp.broadcast_to(leaf, (LANES, *leaf.shape)),
+        replace(now, params=(minds,), updates=None),
+    )
+    lanes, records = replace(lanes, updates=now.updates), []
+    for _ in range(3):
+        lanes, record, _ = laboratory.update(lanes, laboratory.as_it_is())
+        records.append(record)
+    return Imagining(laboratory, lanes, records)
+
+
+def rigged(fault: Fault) -> Laboratory:
+    """The healthy program, with a learner that has a fault: what is looked at beside updates is
+    the fault's own."""
+    healthy = imagining().laboratory
+    made = Laboratory(fault.learner(healthy.learner), IMAGINING, LANES, healthy.make)
+    made._update = healthy._update
+    return made
+
+
+@cache
+def diagnosis() -> ValueLossDiagnosis:
+    return diagnose_value_loss(imagining().subject(), 2, silent)
+
+
+def verdict(subject: Subject) -> Any:
+    return diagnose_value_loss(subject, 1, silent).verdict
+
+
+# Faults that are built in; the two of real steps are in test_diagnose_seats.py and, with imagined
+# ones behind, in test_audit.py.
+
+
+def test_faults_are_known_illnesses() -> None:
+    named = {fault.value_loss for fault in FAULTS.values() if fault.value_loss}
+    assert named == {"wrong-seat-data", "steps-after-leaving", "world-rewards", "goal-mismatch"}
+    assert named <= set(ILLNESSES)
+
+
+def test_a_healthy_run_is_called_healthy() -> None:
+    found = diagnosis()
+    assert found.verdict.healthy
+    assert [check.title for check in found.checks if check.fault] == []
+    assert all(found.sources["imagined"])  # which was learned from
+    assert found.world is not None
+    assert found.world.exact == [1.0, 1.0, 1.0]
+    assert found.world.reward_slope == pytest.approx([1.0, 1.0, 1.0])
+    assert found.world.reward_offset == pytest.approx([0.0, 0.0, 0.0], abs=1e-6)
+    assert (found.world.outside, found.world.predicted) == (0.0, found.world.observed)
+    assert found.opponents is not None
+    assert found.opponents.cross_entropy == pytest.approx(found.opponents.uniform, rel=1e-4)
+    assert len(found.records) == 4
+
+
+def test_a_loud_world_is_named() -> None:
+    found = verdict(imagining().subject(rigged(FAULTS["loud-world"])))
+    assert found.name == FAULTS["loud-world"].value_loss
+    assert "rewards that grow 20.00, 20.00, 20.00 times as fast as the true ones" in found.evidence
+
+
+def test_goals_that_are_zero_in_imagination_are_named() -> None:
+    found = verdict(imagining().subject(rigged(FAULTS["zero-goals"])))
+    assert found.name == FAULTS["zero-goals"].value_loss
+    assert found.also == ()
+    assert "From the same memory and view, inferred goals differ by at most " in found.evidence
+
+
+def test_both_faults_are_in_what_is_imagined() -> None:
+    """Rewards 20 times as large, and goals that are zero: one dream of each kind."""
+    start = imagining()
+    minds, kept = lane_of((start.minds, start.learning.kept), 0)
+
+    @jax.jit
+    def dreamt(key: jax.Array) -> Any:
+        given = (kept.starts, kept.observed, jnp.ones(3, bool), key)
+        return [
+            (dreams(minds, *given)[1]["imagined/predicted_most"], dreams(minds, *given)[0].inferred)
+            for dreams in (
+                FAULTS[name].learner(start.laboratory.learner).beside.dreams
+                if name
+                else start.laboratory.learner.beside.dreams
+                for name in (None, "loud-world", "zero-goals")
+            )
+            if dreams
+        ]
+
+    usual, loud, zero = dreamt(jax.random.key(0))
+    assert usual[0].max() > 0
+    np.testing.assert_allclose(loud[0], 20 * usual[0], rtol=1e-5)
+    assert jnp.abs(usual[1]).max() > 0
+    np.testing.assert_allclose(loud[1], usual[1], atol=1e-5)
+    assert not zero[1].any()
+
+
+# Illnesses that nothing has to be built in for.
+
+
+@pytest.mark.parametrize(
+    ("loud", "blind", "name"),
+    [(4.0, False, "world-rewards"), (1.0, True, "world-immature")],
+)
+def test_worlds_that_are_wrong(loud: float, blind: bool, name: str) -> None:
+    """Of one seat alone, which is enough."""
+    one = jnp.arange(3) == 1
+    world = KnownWorld(jnp.where(one, jnp.float32(loud), 1.0), one & blind)
+    world = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (LANES, 3)), world)
+    found = verdict(imagining().subject(world=world))
+    assert found.name == name
+
+
+def test_models_that_mislead() -> None:
+    """They are sure that everybody stays."""
+    start = imagining()
+    models = eqx.tree_at(
+        lambda models: models.head.bias,
+        start.minds.opponents,
+        replace_fn=lambda b: b.at[..., 4].add(9),
+    )
+    found = diagnose_value_loss(start.subject(opponents=models), 1, silent)
+    assert found.verdict.name == "opponents-wrong"
+    assert found.opponents is not None
+    for own, even in zip(found.opponents.cross_entropy, found.opponents.uniform, strict=True):
+        assert own > 2 * even
+        assert np.log(2) < even < np.log(7)
+
+
+def test_rewards_that_are_large() -> None:
+    """Nothing is wrong with the learner; a stag is worth 60, and one hunter is enough."""
+    game = replace(CONFIG.game, stag_reward=60.0, stag_hunters=1)
+    ppo = replace(PPO, learning_rate=1e-2, value_clip=30.0, epochs=2)
+    config = replace(CONFIG, game=game, ppo=ppo, steps=40 * PPO.steps)
+    found = diagnose_value_loss(trained(config), 1, silent)
+    assert found.verdict.name == "reward-scale"
+    assert (found.trials, found.world, found.opponents) == ([], None, None)
+
+
+def source(**given: Any) -> Source:
+    usual: dict[str, Any] = {
+        "steps": 9,
+        "reward": [0.0, 0.0, 0.0, 1.0, 5.0],
+        "returns": [0.0] * 5,
+        "value": [0.0] * 5,
+        "return_mean": 1.0,
+        "return_variance": 1.0,
+        "value_loss": 0.5,
+        "explained": 0.5,
+        "goal_size": 1.0,
+        "goal_zero": 0.0,
+    }
+    return Source(**(usual | given))
+
+
+def losses(
+    mix: float = 0.95,
+    explained: float = 0.5,
+    errors: Targets | None = None,
+    updates: int = 20,
+    **given: Any,
+) -> list[str | None]:
+    """Of what loss and variance, Monte-Carlo returns and explained variance are suspected."""
+    config = replace(CONFIG, ppo=replace(PPO, mix=mix))
+    early, late = ({"explained": [[value]]} for value in (0.9, explained))
+    records = [early] * (updates - updates // 5) + [late] * (updates // 5)
+    subject: Any = SimpleNamespace(config=config, records=records)
+    checks = loss_checks(subject, {"real": [source(**given)]}, errors or Targets(1.0, 1.0, 1.0))
+    return [check.fault for check in checks]
+
+
+def test_what_is_said_of_losses() -> None:
+    assert losses() == [None, None, None]
+    assert losses(value_loss=100.0, return_variance=100.0)[0] == "reward-scale"
+    assert losses(value_loss=100.0, return_variance=10.0)[0] is None  # larger than they explain
+    assert losses(value_loss=9.0, return_variance=100.0)[0] is None  # and that is not large
+    useless = losses(value_loss=100.0, return_variance=100.0, explained=0.0)
+    assert useless == [None, None, "value-behind"]
+    noisy = Targets(3.0, 3.0, 1.0)
+    assert losses(mix=1.0, errors=noisy, value_loss=0.9)[1] == "horizon"
+    assert losses(mix=0.95, errors=noisy, value_loss=0.9)[1] is None
+    assert losses(mix=1.0, errors=Targets(1.5, 1.5, 1.0), value_loss=0.9)[1] is None
+    assert losses(mix=1.0, errors=noisy, value_loss=0.1)[1] is None  # values know it nearly all
+    nothing = Targets(float("nan"), float("nan"), float("nan"))
+    assert losses(mix=1.0, errors=nothing) == [None, None, None]
+    assert losses(explained=-1.0)[2] == "value-behind"
+    assert losses(explained=-1.0, updates=10)[2] is None  # too early to tell
+    assert losses(explained=0.1)[2] is None
+
+
+def test_what_is_said_of_goals() -> None:
+    def said(real: Source | None, dreamt: Source | None, *apart: float) -> str | None:
+        found = {"real": [source(), real], "imagined": [source(), dreamt]}
+        return goal_check(found, list(apart)).fault
+
+    assert said(source(), source(goal_size=1.5), 0.0, 1e-5) is None
+    assert said(source(), source(goal_size=2.5), 0.0, 0.0) == "goal-mismatch"
+    assert said(source(), source(goal_size=0.4), 0.0, 0.0) == "goal-mismatch"
+    assert said(source(), source(), 0.0, 0.1) == "goal-mismatch"
+    assert said(source(), None, 0.0, 0.1) == "goal-mismatch"  # the gate may open any time
+    assert said(source(goal_size=0.0), source(), 0.0, 0.0) is None  # nothing to divide by
+    assert said(source(), source(goal_size=2.5)) is None  # there are no goals at all
+
+
+def test_what_is_said_of_the_critics_steps() -> None:
+    def said(critic_on: str, valued: list[bool]) -> str | None:
+        config = SimpleNamespace(imagine=SimpleNamespace(critic_on=critic_on))
+        batch = SimpleNamespace(
+            imagined=np.array([False, True, True]),
+            present=np.ones(3, bool),
+            valued=np.array(valued),
+        )
+        subject: Any = SimpleNamespace(config=config)
+        lesson: Any = SimpleNamespace(batch=batch)
+        return critic_check(subject, lesson).fault
+
+    assert said("real", [True, False, False]) is None
+    assert said("real", [True, False, True]) == "critic-on-imagined"
+    assert said("both", [True, True, True]) is None
+
+
+def test_what_is_said_of_worlds() -> None:
+    def said(exact: float, slope: float, offset: float, dreamt: Source | None) -> str | None:
+        slopes = [slope, float("nan")]
+        world = WorldCheck([1.0, exact], [0, 0.1], slopes, [0, offset], [0, 5], [0, 5], 0.1)
+        return rewards_check(world, {"imagined": [None, dreamt]}).fault
+
+    assert said(0.9, 1.0, 0.0, source()) is None
+    assert said(0.9, 2.5, 0.0, source()) is None  # as of young models
+    assert said(0.9, 3.5, 0.0, source()) == "world-rewards"
+    assert said(0.9, 1.0, 0.1, source()) == "world-rewards"
+    assert said(0.9, 1.0, -0.1, source()) == "world-rewards"
+    assert said(0.6, 1.0, 0.0, source()) == "world-immature"
+    assert said(0.6, 3.5, 0.1, None) is None  # nothing is learned from it
+    assert said(0.9, float("nan"), 0.0, source()) is None
+
+
+def test_what_is_said_of_models_of_the_others() -> None:
+    assert others_check(OpponentCheck([1.0, 1.4], [1.3, 1.3])).fault is None
+    assert others_check(OpponentCheck([1.0, 1.6], [1.3, 1.3])).fault == "opponents-wrong"
+
+
+def trial(name: str, *loss: float, imagines: bool = True) -> Trial:
+    return Trial(name, list(loss), [], [0.0] * len(loss), [0.0] * len(loss), imagines)
+
+
+def test_what_is_said_of_experiments() -> None:
+    usual = trial("as it is", 9.0, 9.0, 4.0, 2.0)
+    assert usual.final == 3.0  # of the second half
+    zero = trial("imagined rewards zero", 0.1, 0.1, 0.1, 0.1)
+    better = trial_check([usual, trial("real steps only", 9.0, 9.0, 0.8, 0.8), zero])
+    assert better.fault == "imagination"
+    assert "as it is 3; real steps only 0.8; imagined rewards zero 0.1" in better.says
+    assert trial_check([usual, trial("real steps only", 9.0, 0.0, 1.2, 1.2), zero]).fault is None
+    assert "gate closed" not in better.says
+    shut = [trial(name, 1.0, imagines=False) for name in ("as it is", "real steps only")]
+    assert "gate closed" in trial_check(shut).says
+
+
+def test_data_and_worlds_stand_before_what_they_cause() -> None:
+    names = [*ILLNESSES]
+    for first, second in (
+        ("wrong-seat-data", "world-immature"),
+        ("world-rewards", "world-immature"),
+        ("world-immature", "goal-mismatch"),
+        ("goal-mismatch", "imagination"),
+        ("world-rewards", "reward-scale"),
+        ("horizon", "value-behind"),
+    ):
+        assert names.index(first) < names.index(second)
+        checks = [Check("two", "", second), Check("one", "", first)]
+        assert verdict_of(checks, ILLNESSES, HEALTHY).name == first
+
+
+# Figures.
+
+
+def test_sources_by_hand() -> None:
+    """Two sets; of the first, three real rows, one of a seat that had left, and two imagined."""
+    zeros = np.zeros((2, 6))
+    batch: Any = SimpleNamespace(
+        present=np.array([[1, 1, 1, 0, 1, 1], [0, 0, 0, 0, 1, 0]], bool),
+        imagined=np.array([[0, 0, 0, 0, 1, 1]] * 2, bool),
+        reward=np.array([[0, 1, 2, 99, -5, 5], zeros[0]]),
+        returns=np.array([[1, 2, 3, 99, 4, 4], zeros[0]]),
+        value=np.array([[1, 1, 1, 99, 0, 0], zeros[0]]),
+        inferred=np.array([[[3, 4], [0, 0], [0, 0], [9, 9], [0, 0], [0, 0]], np.zeros((6, 2))]),
+    )
+    found = sources(SimpleNamespace(batch=batch))  # type: ignore[arg-type]
+    real, nothing = found["real"]
+    assert nothing is None
+    assert real is not None
+    assert real.steps == 3
+    assert (real.reward[0], real.reward[2], real.reward[-1]) == (0.0, 1.0, 2.0)
+    assert (real.return_mean, real.return_variance) == pytest.approx((2.0, 2 / 3))
+    assert real.value_loss == pytest.approx((0 + 1 + 4) / 3)
+    assert real.explained == pytest.approx(0.0)  # a value that is always the same
+    assert real.goal_size == pytest.approx(np.sqrt(25 / 6))
+    assert real.goal_zero == pytest.approx(2 / 3)
+    dreamt, other = found["imagined"]
+    assert dreamt is not None
+    assert other is not None
+    assert (dreamt.steps, dreamt.value_loss, dreamt.explained) == (2, 16.0, 0.0)
+    assert (dreamt.reward[0], dreamt.reward[-1], dreamt.goal_zero) == (-5.0, 5.0, 1.0)
+    said = source_check({"real": [real], "imagined": [None]}).says
+    assert "rewards from 0 to 2" in said
+    assert "Nothing imagined is learned from" in said
+
+
+def test_targets_by_hand() -> None:
+    """A plain loop backwards, over the steps whose episode ends in time."""
+    subject = faulty(None)
+    lab, learner = subject.laboratory, subject.learner
+    lesson = lane_of(lab.update(subject.learning, lab.as_it_is())[2], 0)
+    found = targets(learner, lesson.trajectory, lesson)
+    play = jax.device_get(lesson.trajectory)
+
+    def error(mix: float) -> float:
+        squares = []
+        for game in range(PPO.games):
+            for seat in range(3):
+                later = value_later = None
+                for t in reversed(range(PPO.unroll)):
+                    value, reward = (
+                        play.act.value[t, game, seat],
+                        play.outcome.reward[t, game, seat],
+                    )
+                    if play.outcome.done[t, game]:
+                        later = value_later = 0.0
+                    if later is None or value_later is None:
+                        continue
+                    gone = t + 1 < PPO.unroll and not play.present[t + 1, game, seat]
+                    share = 1.0 if gone else mix
+                    later = reward + (1 - share) * value_later + share * later
+                    value_later = value
+                    if play.present[t, game, seat]:
+                        squares.append((later - value) ** 2)
+        return float(np.mean(squares))
+
+    assert found.monte_carlo == pytest.approx(error(1.0), rel=1e-4)
+    assert found.gae == pytest.approx(error(0.95), rel=1e-4)
+    assert found.as_configured == pytest.approx(found.gae)
+    assert found.monte_carlo != pytest.approx(found.gae, rel=1e-3)
+
+
+def test_time_is_told_from_first_to_last() -> None:
+    records = [{"value_loss": [[float(n), n + 2.0]], "explained": [[0.1]]} for n in range(20)]
+    said = time_check(records).says
+    assert "Over 20 updates, value loss 1.5 at first, 19.5 at last, at most 20" in said
+    assert "explained variance 0.1 at first" in said
+
+
+def test_experiments_begin_at_one_checkpoint_and_differ_in_one_thing() -> None:
+    found = {trial.name: trial for trial in diagnosis().trials}
+    assert list(found) == [
+        "as it is",
+        "real steps only",
+        "imagined rewards zero",
+        "critic on both",
+    ]
+    for one in found.values():
+        assert len(one.value_loss) == len(one.explained) == len(one.returns) == 2
+        # What the first update is made from is not changed by it.
+        assert one.explained[0] == pytest.approx(found["as it is"].explained[0])
+        assert one.returns[0] == pytest.approx(found["as it is"].returns[0])
+    assert len({trial.explained[1] for trial in found.values()}) == 4
+    assert [one.imagines for one in found.values()] == [True, False, True, True]
+    # Values learn from imagined steps in one of them alone.
+    assert [any(one.imagined_loss) for one in found.values()] == [False, False, False, True]
+
+
+def test_switches_reach_imagined_steps_alone() -> None:
+    start = imagining()
+    lab = start.laboratory
+    changes: list[dict[str, Any]] = [{}, {"imagine": False}, {"reward": 0.0}, {"critic": True}]
+    switch = lab.switches([lab.usual(**change) for change in changes])
+    lesson = lab.update(start.learning, switch)[2]
+    batch = jax.device_get(lesson.batch)
+    real = ~batch.imagined[0, 0]
+    for lane in range(1, LANES):
+        for name in ("present", "valued", "reward", "returns", "action"):
+            part = getattr(batch, name)
+            np.testing.assert_array_equal(part[lane][:, real], part[0][:, real])
+    dreamt = batch.imagined[0, 0]
+    assert batch.present[0][:, dreamt].all()
+    assert not batch.present[1][:, dreamt].any()
+    assert batch.reward[0][:, dreamt].any()
+    assert not batch.reward[2][:, dreamt].any()
+    np.testing.assert_array_equal(
+        batch.valued[:, :, dreamt].all(axis=(1, 2)), [False, False, False, True]
+    )
+    assert not batch.valued[:3][:, :, dreamt].any()
+
+
+# The page and the command.
+
+
+def test_everything_can_be_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = diagnosis()
+    parts = (found.verdict, found.checks, found.as_json(), command._sections(found))
+    diagnosed.finish("value-loss", tmp_path, *parts, as_json=True)
+    told = json.loads(capsys.readouterr().out)
+    assert told["verdict"] == "healthy"
+    assert list(told["sources"]) == ["real", "imagined"]
+    assert [row["name"] for row in told["experiments"]] == [one.name for one in found.trials]
+    page = (tmp_path / "value-loss.html").read_text(encoding="utf-8")
+    for words in ("critic on both", "imagined, seat 2", "not learned", "data:image/svg+xml"):
+        assert words in page
+
+
+def test_a_preset(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A small one without imagination; its step size does not fall."""
+    config = replace(CONFIG, game=StagHuntConfig())
+    made: list[Any] = []
+
+    def noted(config: Any, *more: Any) -> Laboratory:
+        made.append(config)
+        return laboratory_of(config, *more)
+
+    monkeypatch.setattr(command, "laboratory_of", noted)
+    for module in (diagnosed, command):
+        monkeypatch.setattr(module, "PRESETS", {"ppo": config})
+    options = ["--quick", "--steps", "640", "--out", str(tmp_path)]
+    assert main(["diagnose", "value-loss", "ppo", *GAME_OPTIONS, *options]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "Over 5 updates, value loss" in out
+    assert "Verdict: " in out
+    assert made == [replace(CONFIG, ppo=replace(PPO, anneal=False))]
+    told = json.loads((tmp_path / "value-loss.json").read_text())
+    assert told["experiments"] == []
+    assert told["world"] is None
+    assert (
+        fault_of([Check(c["title"], c["says"], c["fault"]) for c in told["checks"]], "Over time")
+        is None
+    )
