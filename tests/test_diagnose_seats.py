@@ -2,23 +2,17 @@
 
 import json
 from dataclasses import replace
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from conftest import SMALL_RUN
-from hopplus.bench import faults as bench
-from hopplus.bench.faults import FaultBench, Trials
-from hopplus.cli import diagnose_seats as diagnose_seats_command
-from hopplus.cli import diagnosed, main
-from hopplus.config import ConfigError, SearchConfig, StagHuntConfig
+from hopplus.config import SearchConfig
 from hopplus.diagnosis import seats
 from hopplus.diagnosis.audit import BufferAudit
 from hopplus.diagnosis.fairness import Placement, placement
-from hopplus.diagnosis.faults import FAULTS, find_fault
+from hopplus.diagnosis.faults import FAULTS
 from hopplus.diagnosis.finding import Check, verdict_of
 from hopplus.diagnosis.measures import finite
 from hopplus.diagnosis.ordering import Ordering, of_runs
@@ -43,16 +37,12 @@ from hopplus.games.game import Game
 from hopplus.presets import PRESETS
 from tiny_diagnosis import (
     CONFIG,
-    EPISODES,
     GAME,
-    GAME_OPTIONS,
-    LANES,
     NONE,
     SETTINGS,
     faulty,
     seats_diagnosis,
     silent,
-    with_ppo,
 )
 
 
@@ -353,215 +343,3 @@ def test_parts_are_taken_away_only_to_explain(
     found = of(FIRST.samples)
     assert list(found.ladder) == ([AGAIN, "plain PPO"] if ablate else [])
     assert found.verdict.name == ("part-orders" if ablate else "unexplained")
-
-
-# The command.
-
-
-def read(out: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(out)
-    return found
-
-
-COMMON = ["--episodes", str(EPISODES), "--quick"]
-
-
-def test_a_preset(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """A small one, told as JSON."""
-    small = {"ppo": replace(CONFIG, game=StagHuntConfig())}
-    for module in (diagnosed, diagnose_seats_command):
-        monkeypatch.setattr(module, "PRESETS", small)
-    options = ["--steps", "640", "--seeds", str(LANES), "--out", str(tmp_path / "out"), "--json"]
-    assert main(["diagnose", "seats", "ppo", *GAME_OPTIONS, *COMMON, *options]) == 0
-    found = read(capsys.readouterr().out)
-    assert found["verdict"] == "healthy"
-    assert found["subject"] == "ppo"
-    assert found["returns"]["samples"] == LANES
-    assert found["page"] == str(tmp_path / "out" / "seats.html")
-    del found["page"]
-    assert read((tmp_path / "out" / "seats.json").read_text()) == found
-    page = (tmp_path / "out" / "seats.html").read_text(encoding="utf-8")
-    assert "Healthy" in page
-    assert "✗ wrong" not in page
-    assert "data:image/svg+xml" in page
-    assert "<script" not in page
-
-
-@pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run on the same tiny game."""
-    runs = tmp_path_factory.mktemp("runs")
-    assert (
-        main(["train", "ppo", *SMALL_RUN, *GAME_OPTIONS, "--runs", str(runs), "--name", "a"]) == 0
-    )
-    return runs / "a"
-
-
-def test_a_run(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Words for people; the page lies in the run."""
-    assert main(["diagnose", "seats", str(run), *COMMON]) == 0
-    out = capsys.readouterr().out
-    assert "2 runs cannot tell, whatever comes out (seat 0: " in out  # the seeds of the run
-    assert "Gradient steps by seat: 60, 60, 60; there should be 60." in " ".join(out.split())
-    assert "Verdict: Healthy (chance)." in out
-    assert (run / "diagnosis" / "seats.html").exists()
-    assert read((run / "diagnosis" / "seats.json").read_text())["subject"] == "a"
-
-
-def complaint(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
-    """What a command says that ends with status 2: one line."""
-    assert main(["diagnose", *arguments]) == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    return line
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["seats", "pppo"], "neither a run's folder nor a preset (did you mean ppo?)"),
-        (["value-loss", "nobody"], "neither a run's folder nor a preset; presets are ppo, "),
-        (["seats", "ppo", "--fault", "gremlins"], "must be one of strength, first-seat, "),
-        (["seats", "ppo", "--fault", "loud-world"], "needs the parts imagination: try hop-plus"),
-        (["value-loss", "goal", "--fault", "zero-goals"], "needs the parts imagination"),
-        (["seats", "ppo-shared", "--fault", "half-updates"], "parameters of their own"),
-        (["seats", "ppo", "--fault", "step-size", "--game.seats", "2"], "at least 3 seats"),
-        (["seats", "ppo", "--seeds", "0"], "--seeds is 0 but must be above 0"),
-        (["seats", "ppo", "--episodes", "0"], "--episodes is 0"),
-        (["seats", "ppo", "--steps", "0"], "--steps is 0"),
-        (["seats", "ppo", "--seed", "-1"], "--seed is -1"),
-        (["value-loss", "ppo", "--updates", "-1"], "--updates is -1"),
-    ],
-)
-def test_wrong_options(
-    arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert words in complaint(arguments, capsys)
-
-
-@pytest.mark.parametrize("command", ["seats", "value-loss"])
-@pytest.mark.parametrize(
-    ("option", "named"),
-    [
-        (["--game.size", "5"], "--game"),
-        (["--steps", "9"], "--steps"),
-        (["--fault", "strength"], "--fault"),
-    ],
-)
-def test_a_run_has_its_own_game_and_steps(
-    command: str,
-    option: list[str],
-    named: str,
-    run: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    said = complaint([command, str(run), *option], capsys)
-    assert f"{named} is given, but a run has its own" in said
-
-
-def test_a_run_of_a_model_and_no_run_at_all(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "model").mkdir()
-    facts = {"kind": "world", "config": {}}
-    (tmp_path / "model" / "config.json").write_text(json.dumps(facts))
-    for command in ("seats", "value-loss"):
-        said = complaint([command, str(tmp_path / "model")], capsys)
-        assert "is a run of kind world, and one of kind training is needed" in said
-        assert "has no config.json" in complaint([command, str(tmp_path)], capsys)
-
-
-def test_a_run_without_a_checkpoint(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    empty = run.parent / "empty"
-    empty.mkdir()
-    (empty / "config.json").write_bytes((run / "config.json").read_bytes())
-    assert "no usable checkpoint and log yet" in complaint(["seats", str(empty)], capsys)
-
-
-def test_faults_by_name() -> None:
-    assert find_fault(None, CONFIG).about == "none"
-    assert find_fault("half-updates", CONFIG) is FAULTS["half-updates"]
-    with pytest.raises(ConfigError, match="parameters of their own"):
-        find_fault("first-seat", with_ppo(parameters="shared"))
-    uneven = find_fault("strength", CONFIG).config(CONFIG)
-    assert uneven.game.strength == (1.0, 1.0, 2.0)
-    assert laboratory_of(CONFIG, find_fault("strength", CONFIG), LANES).config.seeds == LANES
-
-
-# The benchmark.
-
-
-def test_verdicts_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By seeds that no two diagnoses share; nothing is trained here."""
-    seeds: dict[str, list[int]] = {"ppo": [], "hop-plus": []}
-    built: list[str] = []
-
-    def laboratory_of(config: Any, fault: Any, lanes: int) -> Any:
-        built.append(fault.about)
-        return fault
-
-    def of_preset(name: str, laboratory: Any, seed: int, on_step: Any) -> Any:
-        seeds[name].append(seed)
-        return laboratory
-
-    def seats_verdict(subject: Any, *given: Any) -> Any:
-        wrong = len(seeds["ppo"]) % 3 == 0
-        name = "unexplained" if wrong else subject.seats or "healthy"
-        return SimpleNamespace(verdict=SimpleNamespace(name=name))
-
-    def loss_verdict(subject: Any, *given: Any) -> Any:
-        return SimpleNamespace(verdict=SimpleNamespace(name=subject.value_loss or "healthy"))
-
-    monkeypatch.setattr(bench, "laboratory_of", laboratory_of)
-    monkeypatch.setattr(bench, "of_preset", of_preset)
-    monkeypatch.setattr(bench, "diagnose_seats", seats_verdict)
-    monkeypatch.setattr(bench, "diagnose_value_loss", loss_verdict)
-    made = FaultBench(
-        seeds=3,
-        runs=5,
-        steps=1,
-        episodes=1,
-        experiments=1,
-        games=16,
-        game=GAME,
-        seats_preset="ppo",
-        value_preset="hop-plus",
-    )
-    notes: list[str] = []
-    found = list(made.trials((), notes.append))
-    assert [trials.fault for trials in found if trials.command == "seats"] == ["none", *SEATS]
-    losses = [name for name, fault in FAULTS.items() if fault.value_loss]
-    assert [trials.fault for trials in found if trials.command == "value-loss"] == ["none", *losses]
-    for trials in found:
-        assert trials.count == 3
-        assert trials.right == (2 if trials.command == "seats" else 3)
-    assert found[1].said == {"unequal-game": 2, "unexplained": 1}
-    assert found[1].expected == "unequal-game"
-    assert seeds["ppo"][:3] == [0, 5, 10]
-    assert seeds["hop-plus"][:3] == [0, 4, 8]
-    assert len(notes) == 3 * len(found) == 3 * len(built)
-    few = list(made.trials(("none", "loud-world"), notes.append))
-    assert [(trials.command, trials.fault) for trials in few] == [
-        ("seats", "none"),
-        ("value-loss", "none"),
-        ("value-loss", "loud-world"),
-    ]
-
-
-def test_the_benchmark_prints_a_table_or_json(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    trials = Trials("seats", "strength", "unequal-game", {"unequal-game": 19, "healthy": 1}, 2.5)
-    monkeypatch.setattr(FaultBench, "trials", lambda *given: [trials])
-    assert main(["bench", "faults", "--faults", "strength"]) == 0
-    out = capsys.readouterr().out
-    for word in ("strength", "unequal-game", "19/20", "healthy 1", "2.5"):
-        assert word in out
-    assert main(["bench", "faults", "--json"]) == 0
-    (row,) = read(capsys.readouterr().out)["trials"]
-    assert (row["right"], row["count"]) == (19, 20)
-    assert main(["bench", "faults", "--seats-preset", "pppo"]) == 2
-    assert "no preset 'pppo'" in capsys.readouterr().err
-    assert main(["bench", "faults", "--faults", "gremlins"]) == 2
-    assert "no fault 'gremlins'; there are none, strength, " in capsys.readouterr().err

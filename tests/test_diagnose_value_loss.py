@@ -4,7 +4,6 @@ import json
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import equinox as eqx
@@ -17,31 +16,13 @@ from hopplus.cli import diagnose_value_loss as command
 from hopplus.cli import diagnosed, main
 from hopplus.config import ImagineConfig, StagHuntConfig
 from hopplus.diagnosis.faults import FAULTS, Fault
-from hopplus.diagnosis.finding import Check, verdict_of
+from hopplus.diagnosis.finding import Check
 from hopplus.diagnosis.laboratory import Laboratory, lane_of
-from hopplus.diagnosis.sources import (
-    OpponentCheck,
-    Source,
-    Targets,
-    WorldCheck,
-    sources,
-    targets,
-)
 from hopplus.diagnosis.subject import Subject, laboratory_of
 from hopplus.diagnosis.value_loss import (
-    HEALTHY,
     ILLNESSES,
-    Trial,
     ValueLossDiagnosis,
-    critic_check,
     diagnose_value_loss,
-    goal_check,
-    loss_checks,
-    others_check,
-    rewards_check,
-    source_check,
-    time_check,
-    trial_check,
 )
 from hopplus.types import View
 from tiny_diagnosis import (
@@ -51,7 +32,6 @@ from tiny_diagnosis import (
     NONE,
     PPO,
     fault_of,
-    faulty,
     silent,
     trained,
 )
@@ -249,219 +229,6 @@ def test_rewards_that_are_large() -> None:
     found = diagnose_value_loss(trained(config), 1, silent)
     assert found.verdict.name == "reward-scale"
     assert (found.trials, found.world, found.opponents) == ([], None, None)
-
-
-def source(**given: Any) -> Source:
-    usual: dict[str, Any] = {
-        "steps": 9,
-        "reward": [0.0, 0.0, 0.0, 1.0, 5.0],
-        "returns": [0.0] * 5,
-        "value": [0.0] * 5,
-        "return_mean": 1.0,
-        "return_variance": 1.0,
-        "value_loss": 0.5,
-        "explained": 0.5,
-        "goal_size": 1.0,
-        "goal_zero": 0.0,
-    }
-    return Source(**(usual | given))
-
-
-def losses(
-    mix: float = 0.95,
-    explained: float = 0.5,
-    errors: Targets | None = None,
-    updates: int = 20,
-    **given: Any,
-) -> list[str | None]:
-    """Of what loss and variance, Monte-Carlo returns and explained variance are suspected."""
-    config = replace(CONFIG, ppo=replace(PPO, mix=mix))
-    early, late = ({"explained": [[value]]} for value in (0.9, explained))
-    records = [early] * (updates - updates // 5) + [late] * (updates // 5)
-    subject: Any = SimpleNamespace(config=config, records=records)
-    checks = loss_checks(subject, {"real": [source(**given)]}, errors or Targets(1.0, 1.0, 1.0))
-    return [check.fault for check in checks]
-
-
-def test_what_is_said_of_losses() -> None:
-    assert losses() == [None, None, None]
-    assert losses(value_loss=100.0, return_variance=100.0)[0] == "reward-scale"
-    assert losses(value_loss=100.0, return_variance=10.0)[0] is None  # larger than they explain
-    assert losses(value_loss=9.0, return_variance=100.0)[0] is None  # and that is not large
-    useless = losses(value_loss=100.0, return_variance=100.0, explained=0.0)
-    assert useless == [None, None, "value-behind"]
-    noisy = Targets(3.0, 3.0, 1.0)
-    assert losses(mix=1.0, errors=noisy, value_loss=0.9)[1] == "horizon"
-    assert losses(mix=0.95, errors=noisy, value_loss=0.9)[1] is None
-    assert losses(mix=1.0, errors=Targets(1.5, 1.5, 1.0), value_loss=0.9)[1] is None
-    assert losses(mix=1.0, errors=noisy, value_loss=0.1)[1] is None  # values know it nearly all
-    nothing = Targets(float("nan"), float("nan"), float("nan"))
-    assert losses(mix=1.0, errors=nothing) == [None, None, None]
-    assert losses(explained=-1.0)[2] == "value-behind"
-    assert losses(explained=-1.0, updates=10)[2] is None  # too early to tell
-    assert losses(explained=0.1)[2] is None
-
-
-def test_what_is_said_of_goals() -> None:
-    def said(real: Source | None, dreamt: Source | None, *apart: float) -> str | None:
-        found = {"real": [source(), real], "imagined": [source(), dreamt]}
-        return goal_check(found, list(apart)).fault
-
-    assert said(source(), source(goal_size=1.5), 0.0, 1e-5) is None
-    assert said(source(), source(goal_size=2.5), 0.0, 0.0) == "goal-mismatch"
-    assert said(source(), source(goal_size=0.4), 0.0, 0.0) == "goal-mismatch"
-    assert said(source(), source(), 0.0, 0.1) == "goal-mismatch"
-    assert said(source(), None, 0.0, 0.1) == "goal-mismatch"  # the gate may open any time
-    assert said(source(goal_size=0.0), source(), 0.0, 0.0) is None  # nothing to divide by
-    assert said(source(), source(goal_size=2.5)) is None  # there are no goals at all
-
-
-def test_what_is_said_of_the_critics_steps() -> None:
-    def said(critic_on: str, valued: list[bool]) -> str | None:
-        config = SimpleNamespace(imagine=SimpleNamespace(critic_on=critic_on))
-        batch = SimpleNamespace(
-            imagined=np.array([False, True, True]),
-            present=np.ones(3, bool),
-            valued=np.array(valued),
-        )
-        subject: Any = SimpleNamespace(config=config)
-        lesson: Any = SimpleNamespace(batch=batch)
-        return critic_check(subject, lesson).fault
-
-    assert said("real", [True, False, False]) is None
-    assert said("real", [True, False, True]) == "critic-on-imagined"
-    assert said("both", [True, True, True]) is None
-
-
-def test_what_is_said_of_worlds() -> None:
-    def said(exact: float, slope: float, offset: float, dreamt: Source | None) -> str | None:
-        slopes = [slope, float("nan")]
-        world = WorldCheck([1.0, exact], [0, 0.1], slopes, [0, offset], [0, 5], [0, 5], 0.1)
-        return rewards_check(world, {"imagined": [None, dreamt]}).fault
-
-    assert said(0.9, 1.0, 0.0, source()) is None
-    assert said(0.9, 2.5, 0.0, source()) is None  # as of young models
-    assert said(0.9, 3.5, 0.0, source()) == "world-rewards"
-    assert said(0.9, 1.0, 0.1, source()) == "world-rewards"
-    assert said(0.9, 1.0, -0.1, source()) == "world-rewards"
-    assert said(0.6, 1.0, 0.0, source()) == "world-immature"
-    assert said(0.6, 3.5, 0.1, None) is None  # nothing is learned from it
-    assert said(0.9, float("nan"), 0.0, source()) is None
-
-
-def test_what_is_said_of_models_of_the_others() -> None:
-    assert others_check(OpponentCheck([1.0, 1.4], [1.3, 1.3])).fault is None
-    assert others_check(OpponentCheck([1.0, 1.6], [1.3, 1.3])).fault == "opponents-wrong"
-
-
-def trial(name: str, *loss: float, imagines: bool = True) -> Trial:
-    return Trial(name, list(loss), [], [0.0] * len(loss), [0.0] * len(loss), imagines)
-
-
-def test_what_is_said_of_experiments() -> None:
-    usual = trial("as it is", 9.0, 9.0, 4.0, 2.0)
-    assert usual.final == 3.0  # of the second half
-    zero = trial("imagined rewards zero", 0.1, 0.1, 0.1, 0.1)
-    better = trial_check([usual, trial("real steps only", 9.0, 9.0, 0.8, 0.8), zero])
-    assert better.fault == "imagination"
-    assert "as it is 3; real steps only 0.8; imagined rewards zero 0.1" in better.says
-    assert trial_check([usual, trial("real steps only", 9.0, 0.0, 1.2, 1.2), zero]).fault is None
-    assert "gate closed" not in better.says
-    shut = [trial(name, 1.0, imagines=False) for name in ("as it is", "real steps only")]
-    assert "gate closed" in trial_check(shut).says
-
-
-def test_data_and_worlds_stand_before_what_they_cause() -> None:
-    names = [*ILLNESSES]
-    for first, second in (
-        ("wrong-seat-data", "world-immature"),
-        ("world-rewards", "world-immature"),
-        ("world-immature", "goal-mismatch"),
-        ("goal-mismatch", "imagination"),
-        ("world-rewards", "reward-scale"),
-        ("horizon", "value-behind"),
-    ):
-        assert names.index(first) < names.index(second)
-        checks = [Check("two", "", second), Check("one", "", first)]
-        assert verdict_of(checks, ILLNESSES, HEALTHY).name == first
-
-
-# Figures.
-
-
-def test_sources_by_hand() -> None:
-    """Two sets; of the first, three real rows, one of a seat that had left, and two imagined."""
-    zeros = np.zeros((2, 6))
-    batch: Any = SimpleNamespace(
-        present=np.array([[1, 1, 1, 0, 1, 1], [0, 0, 0, 0, 1, 0]], bool),
-        imagined=np.array([[0, 0, 0, 0, 1, 1]] * 2, bool),
-        reward=np.array([[0, 1, 2, 99, -5, 5], zeros[0]]),
-        returns=np.array([[1, 2, 3, 99, 4, 4], zeros[0]]),
-        value=np.array([[1, 1, 1, 99, 0, 0], zeros[0]]),
-        inferred=np.array([[[3, 4], [0, 0], [0, 0], [9, 9], [0, 0], [0, 0]], np.zeros((6, 2))]),
-    )
-    found = sources(SimpleNamespace(batch=batch))  # type: ignore[arg-type]
-    real, nothing = found["real"]
-    assert nothing is None
-    assert real is not None
-    assert real.steps == 3
-    assert (real.reward[0], real.reward[2], real.reward[-1]) == (0.0, 1.0, 2.0)
-    assert (real.return_mean, real.return_variance) == pytest.approx((2.0, 2 / 3))
-    assert real.value_loss == pytest.approx((0 + 1 + 4) / 3)
-    assert real.explained == pytest.approx(0.0)  # a value that is always the same
-    assert real.goal_size == pytest.approx(np.sqrt(25 / 6))
-    assert real.goal_zero == pytest.approx(2 / 3)
-    dreamt, other = found["imagined"]
-    assert dreamt is not None
-    assert other is not None
-    assert (dreamt.steps, dreamt.value_loss, dreamt.explained) == (2, 16.0, 0.0)
-    assert (dreamt.reward[0], dreamt.reward[-1], dreamt.goal_zero) == (-5.0, 5.0, 1.0)
-    said = source_check({"real": [real], "imagined": [None]}).says
-    assert "rewards from 0 to 2" in said
-    assert "Nothing imagined is learned from" in said
-
-
-def test_targets_by_hand() -> None:
-    """A plain loop backwards, over the steps whose episode ends in time."""
-    subject = faulty(None)
-    lab, learner = subject.laboratory, subject.learner
-    lesson = lane_of(lab.update(subject.learning, lab.as_it_is())[2], 0)
-    found = targets(learner, lesson.trajectory, lesson)
-    play = jax.device_get(lesson.trajectory)
-
-    def error(mix: float) -> float:
-        squares = []
-        for game in range(PPO.games):
-            for seat in range(3):
-                later = value_later = None
-                for t in reversed(range(PPO.unroll)):
-                    value, reward = (
-                        play.act.value[t, game, seat],
-                        play.outcome.reward[t, game, seat],
-                    )
-                    if play.outcome.done[t, game]:
-                        later = value_later = 0.0
-                    if later is None or value_later is None:
-                        continue
-                    gone = t + 1 < PPO.unroll and not play.present[t + 1, game, seat]
-                    share = 1.0 if gone else mix
-                    later = reward + (1 - share) * value_later + share * later
-                    value_later = value
-                    if play.present[t, game, seat]:
-                        squares.append((later - value) ** 2)
-        return float(np.mean(squares))
-
-    assert found.monte_carlo == pytest.approx(error(1.0), rel=1e-4)
-    assert found.gae == pytest.approx(error(0.95), rel=1e-4)
-    assert found.as_configured == pytest.approx(found.gae)
-    assert found.monte_carlo != pytest.approx(found.gae, rel=1e-3)
-
-
-def test_time_is_told_from_first_to_last() -> None:
-    records = [{"value_loss": [[float(n), n + 2.0]], "explained": [[0.1]]} for n in range(20)]
-    said = time_check(records).says
-    assert "Over 20 updates, value loss 1.5 at first, 19.5 at last, at most 20" in said
-    assert "explained variance 0.1 at first" in said
 
 
 def test_experiments_begin_at_one_checkpoint_and_differ_in_one_thing() -> None:
