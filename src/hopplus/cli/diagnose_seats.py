@@ -62,16 +62,7 @@ class DiagnoseSeats(Diagnosing):
                 subject = of_run(run, 1)
             found = diagnose_seats(subject, fault, settings, on_step)
         sections = _sections(found, config.ppo.steps)
-        finish(
-            "seats",
-            self._folder(),
-            found.verdict,
-            found.checks,
-            found.as_json(),
-            sections,
-            self.json,
-        )
-        return 0
+        return self._end(found, sections)
 
     def _foreign(self) -> int:
         given = {"--game": self.game != GameConfig(), "--steps": self.steps, "--fault": self.fault}
@@ -80,15 +71,11 @@ class DiagnoseSeats(Diagnosing):
         with Progress("playing", self.episodes, "episodes") as progress:
             found = diagnose_foreign(self.subject, self.episodes, self.seed, progress.advance)
         sections = [_seats_section(found)]
-        finish(
-            "seats",
-            self._folder(),
-            found.verdict,
-            found.checks,
-            found.as_json(),
-            sections,
-            self.json,
-        )
+        return self._end(found, sections)
+
+    def _end(self, found: SeatsDiagnosis, sections: list[Section]) -> int:
+        figures = found.as_json()
+        finish("seats", self._folder(), found.verdict, found.checks, figures, sections, self.json)
         return 0
 
 
