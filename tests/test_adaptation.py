@@ -19,7 +19,7 @@ from hopplus.games.stag_hunt import StagHunt
 GAME = StagHunt(StagHuntConfig(size=3, seats=3, hares=2, horizon=12))
 _SMALL = "--game.size 3 --game.seats 3 --game.hares 2 --game.horizon 12 --net.hidden 8"
 SMALL = _SMALL.split()
-PPO = ["--ppo.games", "16", "--ppo.unroll", "8", "--ppo.minibatches", "2", "--ppo.epochs", "1"]
+PPO = ["--ppo.games", "16", "--ppo.unroll", "16", "--ppo.minibatches", "2", "--ppo.epochs", "2"]
 
 
 def member(*names: str) -> Member:
@@ -71,7 +71,16 @@ def test_the_share_of_the_gap_that_is_closed() -> None:
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
     out = tmp_path_factory.mktemp("references")
     # Long enough for those who are told that one friend hunts stags to learn to join it.
-    length = ["--steps", "40000", "--seeds", "2", "--episodes", "256"]
+    length = [
+        "--ppo.learning-rate",
+        "5e-3",
+        "--steps",
+        "30000",
+        "--seeds",
+        "2",
+        "--episodes",
+        "256",
+    ]
     command = ["certify", *SMALL, *PPO, *length, "--out", str(out)]
     assert main(command) == 0
     (path,) = out.iterdir()
@@ -98,7 +107,7 @@ def test_adapt(
     certificate: tuple[Path, list[str]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path, _ = certificate
-    train = ["train", "ppo-memory", *SMALL, *PPO, "--steps", "512", "--seeds", "2", "--trial", "2"]
+    train = ["train", "ppo-memory", *SMALL, *PPO, "--steps", "1024", "--seeds", "2", "--trial", "2"]
     assert main([*train, "--runs", str(tmp_path), "--name", "m"]) == 0
     capsys.readouterr()
     run = str(tmp_path / "m")

@@ -57,7 +57,8 @@ def test_every_preset_learns(name: str) -> None:
     changed = jax.tree.map(lambda a, b: bool((a != b).any()), before.params, after.params)
     assert all(jax.tree.leaves(changed))
     assert metrics["return_sum"].shape == (3,)
-    sets = 1 if PRESETS[name].ppo.parameters == "shared" else 3
+    alone = PRESETS[name].ppo.parameters == "shared" or PRESETS[name].train_against
+    sets = 1 if alone else 3
     assert metrics["value_loss"].shape == (sets,)
 
 
