@@ -30,7 +30,7 @@ def steps(name: str | None) -> StepAudit:
     """Of the healthy learner's play, by one with a fault."""
     subject = faulty(None)
     learner = FAULTS[name].learner(subject.learner) if name else subject.learner
-    laboratory = Laboratory(learner, subject.config, LANES, subject.make)
+    laboratory = Laboratory(learner, subject.config, LANES, subject.laboratory.make)
     return step_audit(laboratory, subject.learning, played()[0], 1)
 
 
@@ -95,7 +95,7 @@ def test_a_seat_that_learns_otherwise_from_the_same() -> None:
     subject = faulty(None)
     healthy = subject.learner
     learner = CarelessSeat(**{part.name: getattr(healthy, part.name) for part in fields(healthy)})
-    laboratory = Laboratory(learner, subject.config, LANES, subject.make)
+    laboratory = Laboratory(learner, subject.config, LANES, subject.laboratory.make)
     found = step_audit(laboratory, subject.learning, played()[0], 1)
     assert found.sizes == pytest.approx([1.0, 1.0, 1.0], abs=1e-3)
     assert max(found.unlike) > 0.01

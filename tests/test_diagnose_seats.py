@@ -109,7 +109,7 @@ def subject_of(config: Any) -> Subject:
     """One that has not learned anything."""
     learning: Any = None
     laboratory = laboratory_of(config, NONE, 1)
-    return Subject("new", config, laboratory, learning, [], laboratory.make)
+    return Subject("new", config, laboratory, learning, [])
 
 
 def test_a_diagnosis_can_be_written_as_json() -> None:
@@ -281,8 +281,8 @@ RECORDS = [{"episodes": [1] * 5, "return_sum": [[0.0, 0.0, 0.0]] * 5}]
 
 
 def climbing(config: Any, lanes: int, make: Any) -> Any:
-    laboratory = SimpleNamespace(lanes=lanes)
-    return SimpleNamespace(config=config, laboratory=laboratory, records=RECORDS, make=make)
+    laboratory = SimpleNamespace(lanes=lanes, make=make)
+    return SimpleNamespace(config=config, laboratory=laboratory, records=RECORDS)
 
 
 def test_short_runs_are_made_of_each_rung(monkeypatch: pytest.MonkeyPatch) -> None:

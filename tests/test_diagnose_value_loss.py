@@ -76,7 +76,7 @@ class Imagining:
         minds = replace(learning.params[0], **changes)
         learning = replace(learning, params=(minds,))
         lab = laboratory or self.laboratory
-        return Subject("all", IMAGINING, lab, learning, self.records, lab.make)
+        return Subject("all", IMAGINING, lab, learning, self.records)
 
     @property
     def minds(self) -> Any:

@@ -74,8 +74,8 @@ class Laboratory:
         make: Callable[[TrainConfig], Learner],
     ) -> None:
         self.learner, self.config, self.lanes = learner, config, lanes
-        self.make = make  # another such learner, for other settings
-        axes = Learning(0, 0, 0, 0, 0, 0, updates=None)  # type: ignore[arg-type]
+        self.make = make  # such a learner for other settings, with the same company and fault
+        axes = learner.axes
 
         def update(switch: Switch, now: Learning) -> tuple[Learning, Any, Lesson]:
             return _switched(learner, switch).update_shown(now)

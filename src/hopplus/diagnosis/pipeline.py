@@ -15,9 +15,29 @@ from hopplus.diagnosis.audit import (
     step_audit,
     target_audit,
 )
-from hopplus.diagnosis.finding import Check
+from hopplus.diagnosis.finding import Check, Illness
 from hopplus.diagnosis.laboratory import lane_of
 from hopplus.diagnosis.subject import Subject
+
+DATA_ILLNESSES = {
+    "wrong-seat-data": Illness(
+        "data",
+        "seats learn from another seat's play",
+        "Look where trajectories are taken apart by seat: a name that is not found must be an"
+        " error, never the first seat.",
+    ),
+    "wrong-targets": Illness(
+        "data",
+        "a seat learns values, probabilities or returns that are not its own",
+        "Look where returns and advantages are computed: every seat's from its own values, rewards"
+        " and presence.",
+    ),
+    "steps-after-leaving": Illness(
+        "data",
+        "steps after a player has left are learned from",
+        "Mask every loss with the presence of the seat before the step.",
+    ),
+}
 
 
 def pipeline_checks(subject: Subject) -> list[Check]:

@@ -18,7 +18,7 @@ from hopplus.diagnosis.ordering import (
     repeats,
     runs_for,
 )
-from hopplus.diagnosis.pipeline import pipeline_checks
+from hopplus.diagnosis.pipeline import DATA_ILLNESSES, pipeline_checks
 from hopplus.diagnosis.subject import OnStep, Subject, made, of_preset
 from hopplus.games.game import Game
 
@@ -38,23 +38,7 @@ ILLNESSES = {
         "the game itself does not treat its seats alike",
         "Make the rules equal (game.strength), or compare each seat with itself only.",
     ),
-    "wrong-seat-data": Illness(
-        "data",
-        "seats learn from another seat's play",
-        "Look where trajectories are taken apart by seat: a name that is not found must be an"
-        " error, never the first seat.",
-    ),
-    "wrong-targets": Illness(
-        "data",
-        "a seat learns values, probabilities or returns that are not its own",
-        "Look where returns and advantages are computed: every seat's from its own values, rewards"
-        " and presence.",
-    ),
-    "steps-after-leaving": Illness(
-        "data",
-        "steps after a player has left are learned from",
-        "Mask every loss with the presence of the seat before the step.",
-    ),
+    **DATA_ILLNESSES,
     "fewer-updates": Illness(
         "configuration",
         "seats are not updated equally often",
@@ -324,7 +308,7 @@ def climb(
         if fault.own and config.ppo.parameters == "shared":
             continue
         short = replace(config, steps=settings.ablation_steps, seeds=lanes)
-        laboratory = made(short, subject.make, lanes)
+        laboratory = made(short, subject.laboratory.make, lanes)
         fresh = (subject.config.seed + 1000 * number) % 2**31
         trained = of_preset(name, laboratory, fresh, on_step)
         ladder[name] = of_runs(late_returns(trained.records))

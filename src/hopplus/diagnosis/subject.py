@@ -28,7 +28,6 @@ class Subject:
     laboratory: Laboratory
     learning: Learning  # [lanes, ...]
     records: list[Record]
-    make: Make  # a learner for a configuration like the subject's, with the same company and fault
 
     @property
     def learner(self) -> Learner:
@@ -53,7 +52,7 @@ def of_run(run: RunFolder, lanes: int, steady: bool = False) -> Subject:
     laboratory = Laboratory(learner, config, lanes, maker(run))
     seeds = [lane % config.seeds for lane in range(lanes)]
     learning = lanes_of(saved.tree, seeds)
-    return Subject(run.path.name, config, laboratory, learning, records, maker(run))
+    return Subject(run.path.name, config, laboratory, learning, records)
 
 
 def laboratory_of(config: TrainConfig, fault: Fault, lanes: int) -> Laboratory:
@@ -77,4 +76,4 @@ def of_preset(name: str, laboratory: Laboratory, seed: int, on_step: OnStep) -> 
         learning, record, _ = laboratory.update(learning, switch)
         records.append(record)
         on_step(f"training {name}, update {number + 1} of {config.updates}")
-    return Subject(name, config, laboratory, learning, records, laboratory.make)
+    return Subject(name, config, laboratory, learning, records)

@@ -9,7 +9,7 @@ import numpy as np
 from hopplus.diagnosis.audit import data_audit, target_audit
 from hopplus.diagnosis.finding import Check, Illness, Verdict, verdict_of
 from hopplus.diagnosis.laboratory import Record, lane_of, lanes_of
-from hopplus.diagnosis.pipeline import data_checks, mixing, target_check
+from hopplus.diagnosis.pipeline import DATA_ILLNESSES, data_checks, mixing, target_check
 from hopplus.diagnosis.sources import (
     OpponentCheck,
     Source,
@@ -34,27 +34,11 @@ ENOUGH = 15  # updates after which they should be
 RIGHT = 0.7  # share of next views that a world model must foresee; the gate by default asks for 0.8
 
 ILLNESSES = {
-    "wrong-seat-data": Illness(
-        "wrong seat's data",
-        "seats learn from another seat's play, whose returns are not theirs to predict",
-        "Look where trajectories are taken apart by seat: a name that is not found must be an"
-        " error, never the first seat.",
-    ),
-    "steps-after-leaving": Illness(
-        "wrong data",
-        "steps after a player has left are learned from",
-        "Mask every loss with the presence of the seat before the step.",
-    ),
+    **DATA_ILLNESSES,
     "critic-on-imagined": Illness(
         "configuration",
         "values learn from imagined steps, though they are configured not to",
         "Look where imagined steps are marked for the value (--imagine.critic-on real).",
-    ),
-    "wrong-targets": Illness(
-        "wrong seat's data",
-        "a seat learns values, probabilities or returns that are not its own",
-        "Look where returns and advantages are computed: every seat's from its own values, rewards"
-        " and presence.",
     ),
     "world-rewards": Illness(
         "world model",

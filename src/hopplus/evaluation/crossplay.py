@@ -52,6 +52,12 @@ def make_member(
     return Member(name, tuple(players), tuple(params))
 
 
+def around(focal: Member, company: Member, seat: int) -> list[Member]:
+    """For each seat, from whom its player comes: one of the focal member, the company in all
+    others."""
+    return [focal if place == seat else company for place in range(len(focal.players))]
+
+
 @dataclass(frozen=True)
 class Table:
     """Every kind of player that is there, in every seat, so that one program seats anyone."""
@@ -124,8 +130,7 @@ def crossplay(
         for column, others in enumerate(members):
             own, theirs = [], []
             for seat in range(game.seats):
-                around = [one if place == seat else others for place in range(game.seats)]
-                params, choices = table.seated(around)
+                params, choices = table.seated(around(one, others, seat))
                 own_key = jax.random.fold_in(key, seat)
                 played = evaluate(game, table.seating, params, own_key, episodes, choices=choices)
                 returns = played.returns.astype(np.float64)

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from hopplus.evaluation.crossplay import Member, make_table
+from hopplus.evaluation.crossplay import Member, around, make_table
 from hopplus.games.game import Game
 from hopplus.learning.rollout import Play, rollout, start
 from hopplus.players.actor import Actor
@@ -24,11 +24,6 @@ def mixtures(game: Game) -> list[tuple[str, ...]]:
     """All combinations of the game's scripted players for the seats beside one's own."""
     kinds = (*game.targets, "random")
     return list(combinations_with_replacement(kinds, game.seats - 1))
-
-
-def around(focal: Member, company: Member, seat: int) -> list[Member]:
-    """For each seat, from whom its player comes."""
-    return [focal if place == seat else company for place in range(len(focal.players))]
 
 
 def turned(company: Sequence[str], seat: int) -> list[str]:

@@ -131,15 +131,15 @@ class Learner:
 
     def init_all(self, keys: jax.Array) -> Learning:
         """As `init` for the keys [S] of all seeds."""
-        learning: Learning = jax.vmap(self.init, out_axes=self._axes)(keys)
+        learning: Learning = jax.vmap(self.init, out_axes=self.axes)(keys)
         return learning
 
     def update_all(self, now: Learning) -> tuple[Learning, Metrics]:
         """As `update` for all seeds, [S, ...] but for the number of updates."""
-        return jax.vmap(self.update, in_axes=(self._axes,), out_axes=(self._axes, 0))(now)
+        return jax.vmap(self.update, in_axes=(self.axes,), out_axes=(self.axes, 0))(now)
 
     @property
-    def _axes(self) -> Learning:
+    def axes(self) -> Learning:
         """The number of updates is one for all seeds, so that what is not due costs nothing."""
         return Learning(0, 0, 0, 0, 0, 0, updates=None)  # type: ignore[arg-type]
 
