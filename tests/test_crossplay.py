@@ -58,10 +58,10 @@ def test_who_is_chosen_sits_there(run: Path) -> None:
     key = jax.random.key(3)
     mixed = evaluate(GAME, table.seating, params, key, 400, choices=choices).returns
     assert (mixed[:, 0] == 1).mean() > 0.9  # a hare hunter, in the first seat
-    own = known[called[1]].params
-    seats = jax.tree.map(lambda leaf: np.asarray(leaf[1]), params[0][0])
-    same = jax.tree.map(lambda a, b: bool((a == b).all()), seats, jax.tree.map(np.asarray, own))
-    assert all(jax.tree.leaves(same))
+    together, _ = table.seated([learned, learned])
+    for seat, name in enumerate(called):  # each with what it has learned itself
+        held = jax.tree.map(lambda leaf: np.asarray(leaf[seat]), together[0][0])  # noqa: B023
+        assert jax.tree.all(jax.tree.map(np.array_equal, held, known[name].params))
 
 
 def test_scripted_players_as_evaluated() -> None:
