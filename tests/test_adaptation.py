@@ -5,16 +5,27 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from hopplus.cli import main
-from hopplus.config import GameConfig, SearchConfig, StagHuntConfig
+from hopplus.config import (
+    GameConfig,
+    NetConfig,
+    PPOConfig,
+    SearchConfig,
+    StagHuntConfig,
+    TrainConfig,
+)
 from hopplus.evaluation.adaptation import Adaptation, companies
 from hopplus.evaluation.crossplay import Member, make_member
-from hopplus.evaluation.references import References, read_references
+from hopplus.evaluation.references import References, facing, read_references
 from hopplus.evaluation.trials import Trials, mixtures, turned
 from hopplus.games.stag_hunt import StagHunt
+from hopplus.learning.restore import make_learner
+from hopplus.learning.seeds import seed_keys
+from hopplus.players.mixture import MixtureMemory
 
 GAME = StagHunt(StagHuntConfig(size=3, seats=3, hares=2, horizon=12))
 _SMALL = "--game.size 3 --game.seats 3 --game.hares 2 --game.horizon 12 --net.hidden 8"
@@ -128,6 +139,26 @@ def test_adapt(
     ):
         assert main(["adapt", run, *wrong]) == 2
         assert said in capsys.readouterr().err
+
+
+def test_every_lane_faces_its_own_mixture() -> None:
+    config = TrainConfig(
+        game=GAME.config,
+        net=NetConfig(hidden=8),
+        ppo=PPOConfig(games=4, unroll=2),
+        train_against="all",
+        trial=1000,
+        seeds=3,
+    )
+    learner = make_learner(config, {})
+    first = jax.jit(learner.init_all)(seed_keys(config))
+    choices = jnp.array([[0, 0], [0, 1], [2, 1]])
+    now = facing(learner, first, choices)
+    for _ in range(2):
+        (kept,) = (kept for kept in now.plays.memory if isinstance(kept, MixtureMemory))
+        assert kept.choice.shape == (3, 4, 2)
+        assert (kept.choice == choices[:, None]).all()
+        now = jax.jit(learner.update_all)(now)[0]  # and goes on facing it
 
 
 def test_references_are_plain(capsys: pytest.CaptureFixture[str]) -> None:

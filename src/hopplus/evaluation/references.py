@@ -121,6 +121,12 @@ def _with_choices(learner: Learner, memory: Any, choices: jax.Array) -> Any:
     )
 
 
+def facing(learner: Learner, learning: Learning, choices: jax.Array) -> Learning:
+    """The learning with the others [L, N - 1] of each lane chosen in all its games."""
+    memory = _with_choices(learner, learning.plays.memory, choices[:, None])
+    return replace(learning, plays=replace(learning.plays, memory=memory))
+
+
 def _told(
     config: TrainConfig, mixed: Sequence[tuple[str, ...]], episodes: int, on_update: OnUpdate
 ) -> np.ndarray:
@@ -131,8 +137,7 @@ def _told(
     first, update = first_and_next(learner, every)
     chosen = np.array([_choices(learner, mixture) for mixture in mixed])  # [K, N - 1]
     choices = jnp.asarray(np.tile(chosen, (config.seeds, 1)), jnp.int32)  # [S * K, N - 1]
-    memory = _with_choices(learner, first.plays.memory, choices[:, None])
-    now = replace(first, plays=replace(first.plays, memory=memory))
+    now = facing(learner, first, choices)
     for number in range(every.updates):
         now, _ = update(now)
         on_update(config.ppo.steps * config.seeds, f"told, update {number + 1}")
