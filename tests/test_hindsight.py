@@ -86,7 +86,8 @@ DONE = np.array([False, False, False, True, False, False, False])
 def stretch() -> Stretch:
     memory = jnp.arange(2.0 * GOAL.hidden).reshape(2, -1) / 10  # of two who learn
     joint = jnp.arange(21).reshape(7, 3) % 7
-    return Stretch(hare_states(PRESENT, 7), joint, jnp.asarray(DONE), memory)
+    fresh = jnp.append(False, jnp.asarray(DONE)[:-1])
+    return Stretch(hare_states(PRESENT, 7), joint, jnp.asarray(DONE), fresh, memory)
 
 
 seen_of = jit(lambda stretch, seat, own: seen_by(make_game(GAME), stretch, seat, own))

@@ -19,6 +19,7 @@ PRESETS: Mapping[str, TrainConfig] = MappingProxyType(
             memory=MemoryConfig(kind="trial"), trial=5, train_against="all", steps=5_000_000
         ),
         "goal": TrainConfig(parts=("opponent", "goal")),
+        "belief": TrainConfig(parts=("opponent", "belief")),
         # More than twice the steps to learn from carry larger and more gradient steps.
         "hop-plus": TrainConfig(
             parts=("opponent", "goal", "world", "imagination"),
@@ -46,6 +47,7 @@ ABOUT: Mapping[str, str] = MappingProxyType(
         "ppo-prosocial": "PPO self-play, every seat is rewarded with everyone's mean",
         "ppo-memory": "PPO with a memory, of one seat in trials against drawn company",
         "goal": "PPO with goals inferred and opponents modelled, without a world model",
+        "belief": "PPO with opponents modelled and a belief about what each is after",
         "hop-plus": "HOP+: goals, opponents, a world model and imagination beside PPO",
         "direct-om": "learns from a search in which models of the others know no goals",
         "hop": "HOP: learns from a search in which the others have goals drawn from a belief",

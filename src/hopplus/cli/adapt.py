@@ -10,12 +10,12 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
-from hopplus.cli.options import check_positive, check_seed
-from hopplus.config import ConfigError, SearchConfig, check
+from hopplus.cli.options import check_positive, check_seat, check_seed
+from hopplus.config import ConfigError, SearchConfig
 from hopplus.evaluation.adaptation import Adaptation, adapt, companies
 from hopplus.evaluation.references import read_references
 from hopplus.games import make_game
-from hopplus.learning.restore import run_players
+from hopplus.learning.restore import find_guests, run_players
 from hopplus.runs.folder import open_run
 from hopplus.runs.progress import Progress
 
@@ -51,10 +51,10 @@ class Adapt:
         config = run.config()
         game = make_game(config.game)
         if self.seat is not None:
-            held = 0 <= self.seat < game.seats
-            check(held, "--seat", self.seat, f"from 0 to {game.seats - 1}")
+            check_seat(self.seat, game.seats)
         seats = range(game.seats) if self.seat is None else [self.seat]
         wanted = companies(self.against, game)
+        guests = find_guests([name for company in wanted for name in company])
         known = read_references(self.references) if self.references else None
         if known and known.game != config.game:
             raise ConfigError(f"{self.references} is of another game than {self.run_folder}")
@@ -65,6 +65,7 @@ class Adapt:
                 game,
                 players,
                 wanted,
+                guests,
                 list(seats),
                 self.episodes,
                 self.trials,

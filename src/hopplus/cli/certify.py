@@ -9,14 +9,17 @@ from rich.table import Table
 
 from hopplus.cli.options import check_positive, check_seed
 from hopplus.config import GameConfig, NetConfig, PPOConfig, TrainConfig
-from hopplus.evaluation.references import References, kept_at, references, total_steps
+from hopplus.evaluation.adaptation import companies
+from hopplus.evaluation.references import Reference, References
 from hopplus.evaluation.statistics import ENOUGH, estimate
+from hopplus.games import make_game
+from hopplus.learning.restore import find_guests
 from hopplus.runs.progress import Progress
 
 
 @dataclass(frozen=True)
 class Certify:
-    """Measure what being told whom one faces brings, for every mixture of scripted players.
+    """Measure what being told whom one faces brings, among every company.
 
     Where it brings nothing, no inference of goals can show a gain.
     """
@@ -25,13 +28,19 @@ class Certify:
     net: NetConfig = field(default_factory=NetConfig)
     ppo: PPOConfig = field(default_factory=PPOConfig)
     steps: int = 1_000_000
-    """Environment steps of each seed: of the blind player, and of each told about one mixture."""
+    """Environment steps for which a player of each seed learns against all mixtures."""
+    told_steps: int | None = None
+    """Environment steps for which it then goes on, told about one company or still against all; a
+    quarter of --steps when not given."""
+    against: tuple[str, ...] = ("all",)
+    """The companies to be told about, one name per other seat: stag,stag,hare runs/a@1,switch,hare
+    ...; all for every mixture of the game's scripted players."""
     seeds: int = 3
     """Independent runs."""
     seed: int = 0
     """The first seed; the others follow it."""
     episodes: int = 4096
-    """Episodes that each player is measured by, for each mixture."""
+    """Episodes that each player is measured by, for each company."""
     out: Path = Path("references")
     """Folder that keeps what was measured: the same command reads it again."""
     json: bool = False
@@ -39,6 +48,8 @@ class Certify:
 
     def run(self) -> int:
         check_positive(steps=self.steps, seeds=self.seeds, episodes=self.episodes)
+        if self.told_steps is not None:
+            check_positive(told_steps=self.told_steps)
         check_seed(self.seed)
         config = TrainConfig(
             game=self.game,
@@ -48,9 +59,13 @@ class Certify:
             seeds=self.seeds,
             seed=self.seed,
         )
-        with Progress("certifying", 2 * total_steps(config), "steps") as progress:
-            found = references(config, self.out, self.episodes, progress.advance)
-        path = kept_at(config, self.out, self.episodes)
+        wanted = companies(self.against, make_game(self.game))
+        guests = find_guests([name for company in wanted for name in company])
+        told_steps = self.told_steps or max(1, self.steps // 4)
+        asked = Reference(config, wanted, guests, told_steps, self.episodes)
+        with Progress("certifying", asked.total_steps, "steps") as progress:
+            found = asked.measure(self.out, progress.advance)
+        path = asked.kept_at(self.out)
         if self.json:
             print(json.dumps({"kept": str(path), **found.as_json()}, indent=2))
             return 0
@@ -62,26 +77,27 @@ class Certify:
 def print_references(found: References, title: str) -> None:
     """The certificate for people, on stdout."""
     table = Table(title=f"return of seat 0, {title}", title_justify="left")
-    for name in ("others", "told", "blind", "told - blind ± 95%", "random"):
+    for name in ("others", "told", "blind", "told - blind", "random"):
         table.add_column(name, justify="left" if name == "others" else "right")
     gaps = found.gaps()
-    for place, mixture in enumerate(found.mixtures):
+    for place, company in enumerate(found.companies):
         table.add_row(
-            ", ".join(mixture),
-            f"{found.told[:, place].mean():.2f}",
-            f"{found.blind[:, place].mean():.2f}",
+            ", ".join(company),
+            str(estimate(found.told[:, place])),
+            str(estimate(found.blind[:, place])),
             str(gaps[place]),
-            f"{found.random[place]:.2f}",
+            f"{found.random[:, place].mean():.2f}",
         )
     mean = estimate((found.told - found.blind).mean(axis=1))
     table.add_section()
-    table.add_row("mean", f"{found.told.mean():.2f}", f"{found.blind.mean():.2f}", str(mean), "")
+    told, blind = (estimate(one.mean(axis=1)) for one in (found.told, found.blind))
+    table.add_row("mean", str(told), str(blind), str(mean), f"{found.random.mean():.2f}")
     Console().print(table)
     most = max(range(len(gaps)), key=lambda place: gaps[place].mean)
     sure = [gap for gap in gaps if gap.mean - gap.half_width > 0]
     print(
-        f"the largest gap, {gaps[most]}, is with {', '.join(found.mixtures[most])}; with"
-        f" {len(sure)} of {len(gaps)} mixtures it is surely above 0"
+        f"the largest gap, {gaps[most]}, is with {', '.join(found.companies[most])}; with"
+        f" {len(sure)} of {len(gaps)} companies it is surely above 0"
     )
     if len(found.told) < ENOUGH:
         print(f"with {len(found.told)} of {ENOUGH} seeds the intervals are wide: too few to tell")

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import tyro
 
+from hopplus.cli.diagnose_adaptation import DiagnoseAdaptation
 from hopplus.cli.diagnose_models import DiagnoseModels
 from hopplus.cli.diagnose_seats import DiagnoseSeats
 from hopplus.cli.diagnose_value_loss import DiagnoseValueLoss
@@ -18,6 +19,7 @@ class Diagnose:
         Annotated[DiagnoseSeats, tyro.conf.subcommand("seats")]
         | Annotated[DiagnoseValueLoss, tyro.conf.subcommand("value-loss")]
         | Annotated[DiagnoseModels, tyro.conf.subcommand("models")]
+        | Annotated[DiagnoseAdaptation, tyro.conf.subcommand("adaptation")]
     )
 
     def run(self) -> int:

@@ -43,5 +43,9 @@ def check_seed(seed: int) -> None:
     check(0 <= seed < 2**32, "--seed", seed, "from 0 to 4294967295")
 
 
+def check_seat(seat: int, seats: int) -> None:
+    check(0 <= seat < seats, "--seat", seat, f"from 0 to {seats - 1}")
+
+
 def check_games(games: int) -> None:
     check(games <= 2**22, "--games", games, "at most 4194304")

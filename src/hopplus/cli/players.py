@@ -7,13 +7,13 @@ from typing import Annotated, NamedTuple
 import tyro
 
 from hopplus.cli.options import check_seed
-from hopplus.config import ConfigError, GameConfig, SearchConfig
+from hopplus.config import MIXED, ConfigError, GameConfig, SearchConfig
 from hopplus.games import make_game
 from hopplus.games.game import Game
 from hopplus.learning.company import Company, make_company
 from hopplus.learning.restore import find_guests, full_name, run_seats
 from hopplus.learning.trained import Trained, named
-from hopplus.players.seating import MIXED, options, split_names
+from hopplus.players.seating import options, split_names
 from hopplus.runs.folder import open_run
 
 

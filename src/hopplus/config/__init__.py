@@ -27,11 +27,13 @@ from hopplus.config.online import (
 )
 from hopplus.config.plain import from_json, to_json
 from hopplus.config.search import SearchConfig
-from hopplus.config.train import PPOConfig, TrainConfig
+from hopplus.config.train import FOR_EVER, MIXED, PPOConfig, TrainConfig
 
 RunConfig: TypeAlias = TrainConfig | PretrainConfig  # what a run folder may be of
 
 __all__ = [
+    "FOR_EVER",
+    "MIXED",
     "BeliefConfig",
     "ConfigError",
     "FitConfig",

@@ -14,7 +14,8 @@ class BeliefConfig:
     floor: float = 0.05
     """Chance that the others do anything at all, so that no one act decides."""
     across: bool = True
-    """Begin an episode with what was seen in those before."""
+    """Begin an episode with what was seen in those before, of the same trial if the others are
+    drawn for each."""
 
     def __post_init__(self) -> None:
         check(0 <= self.discount <= 1, "belief.discount", self.discount, "from 0 to 1")

@@ -94,6 +94,8 @@ class GoalOnline(OnlineConfig):
     """Weight of the divergence from the selected goal."""
     hidden: int = 16
     """Numbers of the memory that the history is read into."""
+    across: bool = False
+    """Begin an episode of a trial with the history of those before."""
     prior: GoalConfig = field(default_factory=lambda: GoalConfig(net=NetConfig()))
 
     def __post_init__(self) -> None:
@@ -107,6 +109,7 @@ class GoalOnline(OnlineConfig):
             given = getattr(self, name)
             check(0 <= given <= 1, f"goal.{name}", given, "from 0 to 1")
         check(math.isfinite(self.kl) and self.kl >= 0, "goal.kl", self.kl, "0 or more")
+        check(isinstance(self.across, bool), "goal.across", self.across, "yes or no")
 
 
 @dataclass(frozen=True)

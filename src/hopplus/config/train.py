@@ -19,6 +19,9 @@ from hopplus.config.online import (
 )
 from hopplus.config.search import SearchConfig
 
+MIXED = "|"  # between the names of players of whom one sits there, drawn for each trial
+FOR_EVER = 2**30  # episodes of a trial that never ends
+
 
 @dataclass(frozen=True)
 class PPOConfig:
@@ -173,6 +176,13 @@ class TrainConfig:
         check(held, "ppo.minibatches", self.ppo.minibatches, "at most ppo.games with a memory")
         if self.memory.kind == "trial" and self.trial < 2:
             raise ConfigError("--memory.kind trial needs trials: --trial 2 or more")
+
+    @property
+    def stays(self) -> int:
+        """Episodes for which the others stay the same: those of a trial, or all if nobody is
+        drawn."""
+        drawn = self.train_against or MIXED in (self.seats or "") or self.trial > 1
+        return self.trial if drawn else FOR_EVER
 
     @property
     def updates(self) -> int:

@@ -11,6 +11,7 @@ import optax
 
 PENALTY = 1e-4  # of the squared weights, so that there is one best fit
 ITERATIONS = 100
+ROWS = 512  # codes are filled up to a multiple of these
 
 
 @dataclass(frozen=True)
@@ -39,10 +40,12 @@ class Probe:
 def fit_probe(codes: np.ndarray, labels: np.ndarray, classes: int) -> Probe:
     """The probe that reads labels [M] from codes [M, G] best; every class weighs the same."""
     mean, scale = codes.mean(axis=0), codes.std(axis=0) + 1e-8
-    x = jnp.asarray((codes - mean) / scale, jnp.float32)
     count = np.maximum(np.bincount(labels, minlength=classes), 1)
     share = 1 / (count * np.count_nonzero(np.bincount(labels, minlength=classes)))
-    weight, bias = _fitted(x, jnp.asarray(labels), jnp.asarray(share[labels], jnp.float32), classes)
+    spare = (0, -len(labels) % ROWS)  # rows without weight: one program serves many lengths
+    x = jnp.asarray(np.pad((codes - mean) / scale, (spare, (0, 0))), jnp.float32)
+    weights = jnp.asarray(np.pad(share[labels], spare), jnp.float32)
+    weight, bias = _fitted(x, jnp.asarray(np.pad(labels, spare)), weights, classes)
     return Probe(mean, scale, np.asarray(weight, np.float64), np.asarray(bias, np.float64))
 
 

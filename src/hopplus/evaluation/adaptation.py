@@ -1,6 +1,6 @@
 """How fast does a player understand new company? Its returns by the number of the episode."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,15 +8,13 @@ import jax
 import numpy as np
 
 from hopplus.config import SearchConfig
-from hopplus.evaluation.crossplay import Member, make_member
 from hopplus.evaluation.references import References
 from hopplus.evaluation.statistics import Estimate, estimate
-from hopplus.evaluation.trials import Trials, mixtures, turned
+from hopplus.evaluation.trials import Names, make_trials, mixtures
 from hopplus.games.game import Game
+from hopplus.learning.restore import full_name
 from hopplus.learning.trained import Trained
 from hopplus.players.seating import split_names
-
-Names = tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -37,7 +35,7 @@ class Adaptation:
     def closed(self, known: References) -> list[float]:
         """By episode, the share of the gap between blind and told that is closed, averaged over the
         companies that have been measured."""
-        places = {mixture: place for place, mixture in enumerate(known.mixtures)}
+        places = {company: place for place, company in enumerate(known.companies)}
         shared = [
             (number, places[company])
             for number, company in enumerate(self.companies)
@@ -64,7 +62,8 @@ def companies(against: Sequence[str], game: Game) -> list[Names]:
         if names == "all":
             found += mixtures(game)
         else:
-            found.append(tuple(split_names(names, game.seats - 1)))
+            called = split_names(names, game.seats - 1)
+            found.append(tuple(full_name(name, 1 + place) for place, name in enumerate(called)))
     return list(dict.fromkeys(found))
 
 
@@ -72,6 +71,7 @@ def adapt(
     game: Game,
     players: Sequence[dict[int, Trained]],
     wanted: Sequence[Names],
+    guests: Mapping[str, Trained],
     seats: Sequence[int],
     episodes: int,
     trials: int,
@@ -83,29 +83,13 @@ def adapt(
 
     Where nobody has learned in a seat, the player of the first that has sits there.
     """
-    focals = [_focal(game, learned, search) for learned in players]
-    around = {
-        (company, seat): make_member(
-            ", ".join(company), turned(company, seat), {}, game, SearchConfig()
-        )
-        for company in wanted
-        for seat in seats
-    }
-    table = Trials(game, [*focals, *around.values()], episodes)
-    returns = np.zeros((len(focals), len(wanted), episodes))
-    for number, focal in enumerate(focals):
-        for place, company in enumerate(wanted):
-            for seat in seats:
-                own_key = jax.random.fold_in(jax.random.fold_in(key, seat), number)
-                member = around[company, seat]
-                played = table.returns(focal, member, seat, trials, own_key)
-                returns[number, place] += played.mean(axis=0) / len(seats)
-                on_progress(trials, ", ".join(company))
+    returns = np.zeros((len(players), len(wanted), episodes))
+    for seat in seats:
+        for number, learned in enumerate(players):
+            focal = learned.get(seat, learned[min(learned)])
+            table, params = make_trials(game, focal, wanted, guests, seat, episodes, search)
+            own_key = jax.random.fold_in(jax.random.fold_in(key, seat), number)
+            played = table.returns(params, wanted, trials, own_key)
+            returns[number] += played.mean(axis=1) / len(seats)
+            on_progress(trials * len(wanted), f"seat {seat}, seed {number}")
     return Adaptation(list(wanted), returns)
-
-
-def _focal(game: Game, learned: dict[int, Trained], search: SearchConfig) -> Member:
-    first = min(learned)
-    called = [f"@{seat if seat in learned else first}" for seat in range(game.seats)]
-    known = {f"@{seat}": player for seat, player in learned.items()}
-    return make_member("focal", called, known, game, search)

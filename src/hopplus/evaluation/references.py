@@ -1,13 +1,15 @@
 """What could be had, and what is had without understanding anyone: measured, never guessed.
 
-`told` has learned against one mixture alone, so it knows whom it faces. `blind` has learned against
-all mixtures without memory. `random` does anything legal.
+Everyone first learns against all mixtures of the game's scripted players, without memory. Then
+`told` goes on against one company alone, so that it knows whom it faces, and `blind` for as long
+against all of them: they differ in nothing else. `random` is a policy before its first update.
 """
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -15,72 +17,173 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from hopplus.config import ConfigError, GameConfig, TrainConfig, from_json, to_json
+from hopplus.config import (
+    FOR_EVER,
+    MIXED,
+    ConfigError,
+    GameConfig,
+    TrainConfig,
+    from_json,
+    to_json,
+)
 from hopplus.evaluation.evaluate import first_episodes
 from hopplus.evaluation.statistics import Estimate, estimate
-from hopplus.evaluation.trials import mixtures
+from hopplus.evaluation.trials import Names
 from hopplus.games import make_game
 from hopplus.learning.learner import Learner, Learning
 from hopplus.learning.programs import first_and_next
 from hopplus.learning.restore import make_learner
 from hopplus.learning.rollout import Play, rollout, start
+from hopplus.learning.trained import Trained
+from hopplus.players.mind import Mind
 from hopplus.players.mixture import Mixture, MixtureMemory
 from hopplus.runs.checkpoint import write_durably
 from hopplus.runs.folder import clear_errors
 from hopplus.types import Params
 
-FOR_EVER = 2**30  # episodes of a trial that never ends
 OnUpdate = Callable[[int, str], None]  # environment steps that were played, and a note
 
 
 @dataclass(frozen=True)
 class References:
-    """Returns of the first seat by seed and mixture, each a mean over many episodes."""
+    """Returns of the first seat by seed and company, each a mean over many episodes."""
 
     game: GameConfig
-    mixtures: list[tuple[str, ...]]  # [K]
+    companies: list[Names]  # [K]
     told: np.ndarray  # [S, K]
     blind: np.ndarray  # [S, K]
-    random: np.ndarray  # [K]
+    random: np.ndarray  # [S, K]
 
     def gaps(self) -> list[Estimate]:
         """[K] what being told brings, over seeds."""
-        return [estimate(self.told[:, k] - self.blind[:, k]) for k in range(len(self.mixtures))]
+        return [estimate(gap) for gap in (self.told - self.blind).T]
 
     def as_json(self) -> dict[str, Any]:
         return {
-            "mixtures": [list(mixture) for mixture in self.mixtures],
+            "companies": [list(company) for company in self.companies],
             "told": self.told.tolist(),
             "blind": self.blind.tolist(),
             "random": self.random.tolist(),
         }
 
 
-def references(config: TrainConfig, folder: Path, episodes: int, on_update: OnUpdate) -> References:
-    """Train and measure all three, or read what an earlier call with the same settings has kept."""
-    if config.parts or config.memory.kind != "none" or config.search.simulations:
-        raise ConfigError("reference players are plain PPO: leave parts, memory and search out")
-    path = kept_at(config, folder, episodes)
-    if path.exists():
-        on_update(2 * total_steps(config), "read from an earlier call")
-        return read_references(path)
-    game = make_game(config.game)
-    mixed = mixtures(game)
-    told = _told(config, mixed, episodes, on_update)
-    blind, anyone = _blind(config, mixed, episodes, on_update)
-    found = References(config.game, mixed, told, blind, anyone)
-    with clear_errors(f"write {path}"):
-        folder.mkdir(parents=True, exist_ok=True)
-        about = {"config": to_json(config), "episodes": episodes}
-        text = json.dumps({**about, **found.as_json()}, indent=2)
-        write_durably(path, text.encode())
-    return found
+@dataclass(frozen=True)
+class Reference:
+    """What is to be measured."""
 
+    config: TrainConfig  # of those who learn against all
+    companies: Sequence[Names]
+    guests: Mapping[str, Trained] = field(default_factory=dict)  # of those companies, by name
+    told_steps: int = 250_000  # environment steps that told and blind go on for
+    episodes: int = 4096  # that each is measured by, among each company
 
-def kept_at(config: TrainConfig, folder: Path, episodes: int) -> Path:
-    """The file that keeps what is measured with these settings."""
-    about = json.dumps({"config": to_json(config), "episodes": episodes}, sort_keys=True)
-    return folder / f"{hashlib.sha256(about.encode()).hexdigest()[:16]}.json"
+    def __post_init__(self) -> None:
+        config = self.config
+        if config.parts or config.memory.kind != "none" or config.search.simulations:
+            raise ConfigError("reference players are plain PPO: leave parts, memory and search out")
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """All that the figures depend on."""
+        return {
+            "config": to_json(self.config),
+            "companies": [list(company) for company in self.companies],
+            "guests": {name: _digest(guest.params) for name, guest in self.guests.items()},
+            "told_steps": self.told_steps,
+            "episodes": self.episodes,
+        }
+
+    def kept_at(self, folder: Path) -> Path:
+        """The file that keeps what is measured with these settings."""
+        about = json.dumps(self.about, sort_keys=True)
+        return folder / f"{hashlib.sha256(about.encode()).hexdigest()[:16]}.json"
+
+    @property
+    def going_on(self) -> TrainConfig:
+        """Told and blind of all seeds, side by side: for each seed the companies, then all."""
+        lanes = self.config.seeds * (len(self.companies) + 1)
+        return replace(self.config, steps=self.told_steps, seeds=lanes)
+
+    @property
+    def total_steps(self) -> int:
+        """Environment steps of everyone who learns."""
+        both = (self.config, self.going_on)
+        return sum(config.updates * config.ppo.steps * config.seeds for config in both)
+
+    def measure(self, folder: Path, on_update: OnUpdate) -> References:
+        """Train and measure everyone, or read what an earlier call with these settings has kept."""
+        path = self.kept_at(folder)
+        if path.exists():
+            on_update(self.total_steps, "read from an earlier call")
+            return read_references(path)
+        found = self._measured(on_update)
+        with clear_errors(f"write {path}"):
+            folder.mkdir(parents=True, exist_ok=True)
+            text = json.dumps({**self.about, **found.as_json()}, indent=2)
+            write_durably(path, text.encode())
+        return found
+
+    def _measured(self, on_update: OnUpdate) -> References:
+        seeds, count = self.config.seeds, len(self.companies)
+        learner = self._learner(self.config, ())
+        first, update = first_and_next(learner, self.config)
+        fresh = jax.tree.map(jnp.copy, first.params[learner.learning])  # updates take theirs over
+        all_ways = self._all_ways(learner)  # [B, M]
+        now = facing(first, jnp.broadcast_to(all_ways, (seeds, *all_ways.shape)))
+        for number in range(self.config.updates):
+            now, _ = update(now)
+            steps = self.config.ppo.steps * seeds
+            on_update(steps, f"everyone against all, update {number + 1}")
+        minds = now.params[learner.learning]
+
+        learner = self._learner(self.going_on, self.companies)
+        first, update = first_and_next(learner, self.going_on)
+        guests = jax.tree.map(lambda leaf: jnp.copy(leaf[:1]), first.params)  # alike in all lanes
+        chosen = np.array([_choices(learner, company) for company in self.companies])  # [K, M]
+        alone = np.repeat(chosen[:, None], self.config.ppo.games, axis=1)  # [K, B, M]
+        lanes = np.tile(np.concatenate([alone, self._all_ways(learner)[None]]), (seeds, 1, 1))
+        params = _seated(learner, guests, _repeated(minds, count + 1))
+        now = facing(replace(first, params=params), jnp.asarray(lanes))
+        for number in range(self.going_on.updates):
+            now, _ = update(now)
+            steps = self.config.ppo.steps * self.going_on.seeds
+            on_update(steps, f"told and blind, update {number + 1}")
+        is_told = np.arange(len(lanes)) % (count + 1) < count
+        minds = now.params[learner.learning]
+        told, blind = (_rows(minds, np.flatnonzero(held)) for held in (is_told, ~is_told))
+        of_lanes = (told, _repeated(blind, count), _repeated(fresh, count))
+        measured = [
+            self._returns(learner, _seated(learner, guests, one), np.tile(chosen, (seeds, 1)))
+            for one in of_lanes
+        ]
+        return References(self.config.game, [tuple(one) for one in self.companies], *measured)
+
+    def _learner(self, config: TrainConfig, companies: Sequence[Names]) -> Learner:
+        """Learns in the first seat; any scripted player, and anyone of the companies, may sit in
+        the others, for ever."""
+        called = dict.fromkeys([*self._kinds(), *(name for names in companies for name in names)])
+        seats = ["learn", *[MIXED.join(called)] * (config.game.seats - 1)]
+        config = replace(config, train_against=None, seats=",".join(seats), trial=FOR_EVER)
+        return make_learner(config, dict(self.guests))
+
+    def _kinds(self) -> list[str]:
+        return [*make_game(self.config.game).targets, "random"]
+
+    def _all_ways(self, learner: Learner) -> np.ndarray:
+        """[B, M] all ways to seat the game's scripted players, spread over the games."""
+        ways = list(product(self._kinds(), repeat=self.config.game.seats - 1))
+        chosen = np.array([_choices(learner, way) for way in ways])
+        return np.resize(chosen, (self.config.ppo.games, chosen.shape[1]))
+
+    def _returns(
+        self, learner: Learner, params: tuple[Params, ...], choices: np.ndarray
+    ) -> np.ndarray:
+        """[S, K] mean returns of the first seat in lanes [S * K, ...], the others [S * K, M]."""
+        keys = jax.random.split(jax.random.key(self.config.seed), len(choices))
+        one = _lane_returns(learner, self.episodes)
+        found = jax.jit(lambda *lanes: jax.lax.map(lambda lane: one(*lane), lanes))
+        returns = np.asarray(found(params, jnp.asarray(choices, jnp.int32), keys), np.float64)
+        return returns.reshape(self.config.seeds, -1)
 
 
 def read_references(path: Path) -> References:
@@ -88,101 +191,76 @@ def read_references(path: Path) -> References:
     try:
         kept = json.loads(path.read_text(encoding="utf-8"))
         game = from_json(TrainConfig, kept["config"]).game
-        mixed = [tuple(mixture) for mixture in kept["mixtures"]]
+        companies = [tuple(company) for company in kept["companies"]]
         measured = [np.array(kept[kind], np.float64) for kind in ("told", "blind", "random")]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ConfigError(f"cannot read the references {path}: {error}") from error
-    return References(game, mixed, *measured)
+    return References(game, companies, *measured)
 
 
-def total_steps(config: TrainConfig) -> int:
-    """Environment steps of the blind players, or of those told about one mixture, of all seeds."""
-    return config.updates * config.ppo.steps * config.seeds
+def facing(learning: Learning, choices: jax.Array) -> Learning:
+    """The learning with the others [L, B, M] of each game of each lane chosen."""
+    memory = _with_choices(learning.plays.memory, choices)
+    return replace(learning, plays=replace(learning.plays, memory=memory))
 
 
-def _seated(config: TrainConfig, seeds: int, trial: int) -> TrainConfig:
-    return replace(config, train_against="all", seats=None, trial=trial, seeds=seeds)
-
-
-def _choices(learner: Learner, mixture: Sequence[str]) -> np.ndarray:
-    """[N - 1] who of the others' mixtures that is, by number."""
-    player = next(p for p in learner.seating.players if isinstance(p, Mixture))
-    names = [one.name for one in player.players]
-    return np.array([names.index(name) for name in mixture])
-
-
-def _with_choices(learner: Learner, memory: Any, choices: jax.Array) -> Any:
-    """The memories [..., ...] of everyone with the others chosen, [..., N - 1]."""
+def _with_choices(memory: Any, choices: jax.Array) -> Any:
+    """The memories [..., ...] of everyone with the others chosen, [..., M]."""
     return tuple(
-        kept._replace(choice=jnp.broadcast_to(choices, kept.choice.shape))
+        kept._replace(choice=choices.astype(kept.choice.dtype))
         if isinstance(kept, MixtureMemory)
         else kept
         for kept in memory
     )
 
 
-def facing(learner: Learner, learning: Learning, choices: jax.Array) -> Learning:
-    """The learning with the others [L, N - 1] of each lane chosen in all its games."""
-    memory = _with_choices(learner, learning.plays.memory, choices[:, None])
-    return replace(learning, plays=replace(learning.plays, memory=memory))
+def _choices(learner: Learner, company: Sequence[str]) -> list[int]:
+    """[M] who of the others' mixtures that is, by number."""
+    player = next(p for p in learner.seating.players if isinstance(p, Mixture))
+    names = [one.name for one in player.players]
+    return [names.index(name) for name in company]
 
 
-def _told(
-    config: TrainConfig, mixed: Sequence[tuple[str, ...]], episodes: int, on_update: OnUpdate
-) -> np.ndarray:
-    """[S, K] one player for each seed and mixture, all side by side in one program."""
-    lanes = config.seeds * len(mixed)
-    every = _seated(config, lanes, FOR_EVER)
-    learner = make_learner(every, {})
-    first, update = first_and_next(learner, every)
-    chosen = np.array([_choices(learner, mixture) for mixture in mixed])  # [K, N - 1]
-    choices = jnp.asarray(np.tile(chosen, (config.seeds, 1)), jnp.int32)  # [S * K, N - 1]
-    now = facing(learner, first, choices)
-    for number in range(every.updates):
-        now, _ = update(now)
-        on_update(config.ppo.steps * config.seeds, f"told, update {number + 1}")
-    returns = _returns(learner, now, choices, config.seed, episodes)
-    return returns.reshape(config.seeds, len(mixed))
+def _seated(learner: Learner, guests: tuple[Params, ...], minds: Mind) -> tuple[Params, ...]:
+    """The parameters [L, ...] of everyone, from minds [L, ...] and those [1, ...] of the others."""
+    lanes = len(jax.tree.leaves(minds)[0])
+    return tuple(
+        minds if group == learner.learning else _repeated(params, lanes)
+        for group, params in enumerate(guests)
+    )
 
 
-def _blind(
-    config: TrainConfig, mixed: Sequence[tuple[str, ...]], episodes: int, on_update: OnUpdate
-) -> tuple[np.ndarray, np.ndarray]:
-    """[S, K] players that have learned against all, and [K] random ones."""
-    every = _seated(config, config.seeds, 1)
-    learner = make_learner(every, {})
-    now, update = first_and_next(learner, every)
-    fresh = now.params  # before the first update a policy is as good as random
-    fresh = jax.tree.map(jnp.copy, fresh)
-    begun = replace(now, params=fresh)
-    for number in range(every.updates):
-        now, _ = update(now)
-        on_update(config.ppo.steps * config.seeds, f"blind, update {number + 1}")
-    blind, anyone = [], []
-    for mixture in mixed:
-        choices = jnp.asarray(_choices(learner, mixture), jnp.int32)
-        together = jnp.broadcast_to(choices, (config.seeds, len(mixture)))
-        blind.append(_returns(learner, now, together, config.seed, episodes))
-        anyone.append(_returns(learner, begun, together, config.seed, episodes).mean())
-    return np.array(blind).T, np.array(anyone)
+def _repeated(params: Params, each: int) -> Params:
+    """[S * each, ...] parameters [S, ...], so many times in a row."""
+    return jax.tree.map(lambda leaf: jnp.repeat(leaf, each, axis=0), params)
 
 
-def _returns(
-    learner: Learner, now: Learning, choices: jax.Array, seed: int, episodes: int
-) -> np.ndarray:
-    """[L] mean returns of the first seat of each lane, with the others [L, N - 1] chosen."""
+def _rows(params: Params, rows: np.ndarray) -> Params:
+    return jax.tree.map(lambda leaf: leaf[rows], params)
+
+
+def _lane_returns(
+    learner: Learner, episodes: int
+) -> Callable[[tuple[Params, ...], jax.Array, jax.Array], jax.Array]:
+    """Gives the mean return of the first seat, with the others [M] chosen."""
     game, seating = learner.game, learner.seating
 
     def lane(params: tuple[Params, ...], choices: jax.Array, key: jax.Array) -> jax.Array:
         def begun(key: jax.Array) -> Play:
             play = start(game, seating, key)
-            return replace(play, memory=_with_choices(learner, play.memory, choices))
+            return replace(play, memory=_with_choices(play.memory, choices))
 
         plays = jax.vmap(begun)(jax.random.split(key, episodes))
         trajectory = rollout(game, seating, params, plays, game.horizon)[1]
         returns: jax.Array = first_episodes(trajectory).returns[:, 0].mean()
         return returns
 
-    keys = jax.random.split(jax.random.fold_in(jax.random.key(seed), 7), len(choices))
-    played = jax.jit(jax.vmap(lane))(now.params, choices, keys)
-    return np.asarray(played, np.float64)
+    return lane
+
+
+def _digest(params: Params) -> str:
+    """A short name for what a guest has learned."""
+    whole = hashlib.sha256()
+    for leaf in jax.tree.leaves(params):
+        whole.update(np.asarray(leaf).tobytes())
+    return whole.hexdigest()[:16]

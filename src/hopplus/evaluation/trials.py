@@ -1,7 +1,8 @@
 """Trials: one player among others who stay the same for several episodes."""
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import combinations_with_replacement
 
 import equinox as eqx
@@ -9,39 +10,38 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from hopplus.evaluation.crossplay import Member, around, make_table
+from hopplus.config import SearchConfig
 from hopplus.games.game import Game
+from hopplus.learning.company import Company, fitting
 from hopplus.learning.rollout import Play, rollout, start
+from hopplus.learning.trained import Trained
 from hopplus.players.actor import Actor
 from hopplus.players.mixture import Mixture
 from hopplus.players.planner import Planner
 from hopplus.players.player import Player
+from hopplus.players.scripted import scripted
 from hopplus.players.seating import Seating
 from hopplus.types import Params
 
+Names = tuple[str, ...]  # of the others, from the seat after one's own on
+FOCAL = "focal"
+MOST_GAMES = 8192  # played side by side
 
-def mixtures(game: Game) -> list[tuple[str, ...]]:
+
+def mixtures(game: Game) -> list[Names]:
     """All combinations of the game's scripted players for the seats beside one's own."""
     kinds = (*game.targets, "random")
     return list(combinations_with_replacement(kinds, game.seats - 1))
 
 
-def turned(company: Sequence[str], seat: int) -> list[str]:
-    """Names for all seats, with those of the company in the seats after `seat`, in order; the name
-    in the seat itself means nothing."""
-    names = [company[0], *company]
-    return [names[(place - seat) % len(names)] for place in range(len(names))]
-
-
 def for_trials(player: Player, episodes: int) -> Player:
-    """The same player, with a memory that lasts for so many episodes if it has one for trials."""
+    """The same player, who counts on the same company for so many episodes."""
     if isinstance(player, Planner):
         actor = for_trials(player.actor, episodes)
         assert isinstance(actor, Actor)
         return replace(player, actor=actor)
-    if isinstance(player, Actor) and player.parts.memory:
-        memory = replace(player.parts.memory, trial=episodes)
-        return replace(player, parts=replace(player.parts, memory=memory))
+    if isinstance(player, Actor):
+        return replace(player, parts=replace(player.parts, trial=episodes))
     return player
 
 
@@ -54,40 +54,95 @@ def play_trials(
     choices: jax.Array,
     episodes: int,
 ) -> jax.Array:
-    """[B, episodes, N] returns of the first episodes of each of [B] trials, with [N] ones of the
-    mixtures seated throughout."""
-
-    def begun(key: jax.Array) -> Play:
-        return replace(start(game, seating, key), memory=seating.seated(choices))
-
-    plays = jax.vmap(begun)(keys)
+    """[B, episodes, N] returns of the first episodes of each of [B] trials, with the ones of the
+    mixtures [B, N] seated throughout."""
+    plays = jax.vmap(lambda key, chosen: begun(game, seating, key, chosen))(keys, choices)
     trajectory = rollout(game, seating, params, plays, episodes * game.horizon)[1]
-    done = trajectory.outcome.done.astype(jnp.int32)  # [T, B]
-    number = jnp.cumsum(done, axis=0) - done  # episodes over before each step
-    which = number[..., None] == jnp.arange(episodes)  # [T, B, E]
-    reward = trajectory.outcome.reward  # [T, B, N]
+    return episode_returns(trajectory.outcome.reward, trajectory.outcome.done, episodes)
+
+
+def begun(game: Game, seating: Seating, key: jax.Array, choices: jax.Array) -> Play:
+    """A game at its beginning, with [N] ones of the mixtures seated."""
+    return replace(start(game, seating, key), memory=seating.seated(choices))
+
+
+def episode_numbers(done: jax.Array) -> jax.Array:
+    """[T, B] how many episodes were over before each step, from where they ended."""
+    ended = done.astype(jnp.int32)
+    return jnp.cumsum(ended, axis=0) - ended
+
+
+def episode_returns(reward: jax.Array, done: jax.Array, episodes: int) -> jax.Array:
+    """[B, episodes, N] returns of the first episodes, from rewards [T, B, N] and where they ended
+    [T, B]."""
+    which = episode_numbers(done)[..., None] == jnp.arange(episodes)  # [T, B, E]
     return jnp.einsum("tbe,tbn->ben", which.astype(reward.dtype), reward, precision="highest")
 
 
+@dataclass(frozen=True)
 class Trials:
-    """One program that seats anyone of some members, for trials of so many episodes."""
+    """One program that seats a player among any of some others, for trials of so many episodes."""
 
-    def __init__(self, game: Game, members: Sequence[Member], episodes: int) -> None:
-        self.game, self.episodes = game, episodes
-        self.table = make_table([self._lasting(member) for member in members])
-        mixture = Mixture(self.table.kinds, trial=episodes)
-        self.seating = Seating((mixture,) * game.seats)
+    game: Game
+    focal: Player
+    others: tuple[Player, ...]
+    seat: int
+    episodes: int
 
-    def _lasting(self, member: Member) -> Member:
-        players = tuple(for_trials(player, self.episodes) for player in member.players)
-        return replace(member, players=players)
+    @cached_property
+    def seating(self) -> Seating:
+        mixture = Mixture(self.others, trial=self.episodes)
+        places = range(self.game.seats)
+        return Seating(tuple(self.focal if place == self.seat else mixture for place in places))
+
+    @property
+    def group(self) -> int:
+        """Which of the seating's groups the focal player is."""
+        return [player for player, _ in self.seating.groups].index(self.focal)
+
+    def choices(self, company: Names) -> list[int]:
+        """[N] who sits where, by number; anything for the focal seat."""
+        names = [player.name for player in self.others]
+        around = [names[0], *company]
+        count = self.game.seats
+        return [names.index(around[(place - self.seat) % count]) for place in range(count)]
 
     def returns(
-        self, focal: Member, company: Member, seat: int, trials: int, key: jax.Array
+        self, params: tuple[Params, ...], companies: Sequence[Names], trials: int, key: jax.Array
     ) -> np.ndarray:
-        """[trials, episodes] returns of the focal member's player in that seat."""
-        members = [self._lasting(member) for member in around(focal, company, seat)]
-        params, choices = self.table.seated(members)
-        keys = jax.random.split(key, trials)
-        found = play_trials(self.game, self.seating, params, keys, choices, self.episodes)
-        return np.asarray(found[:, :, seat], np.float64)
+        """[K, trials, episodes] returns of the focal player among each of these companies, on the
+        same boards."""
+        chosen = np.array([self.choices(company) for company in companies])  # [K, N]
+        together = min(len(chosen), max(1, MOST_GAMES // trials))  # companies side by side
+        keys = jnp.tile(jax.random.split(key, trials), together)
+        parts = []
+        for first in range(0, len(chosen), together):
+            some = np.resize(chosen[first : first + together], (together, self.game.seats))
+            choices = jnp.asarray(np.repeat(some, trials, axis=0))
+            found = play_trials(self.game, self.seating, params, keys, choices, self.episodes)
+            returns = np.asarray(found[:, :, self.seat], np.float64)
+            parts.append(returns.reshape(together, trials, -1))
+        return np.concatenate(parts)[: len(chosen)]
+
+
+def make_trials(
+    game: Game,
+    focal: Trained,
+    companies: Sequence[Names],
+    guests: Mapping[str, Trained],
+    seat: int,
+    episodes: int,
+    search: SearchConfig,
+) -> tuple[Trials, tuple[Params, ...]]:
+    """Seat a learned player for trials among these companies, of scripted players and guests; and
+    the parameters of everyone."""
+    own = for_trials(fitting(focal, FOCAL, game).playing(game, search), episodes)
+    called = dict.fromkeys(name for company in companies for name in company)
+    known = {name: fitting(guests[name], name, game) for name in called if name in guests}
+    others = tuple(
+        known[name].playing(game, None) if name in known else scripted(name, game)
+        for name in called
+    )
+    trials = Trials(game, own, others, seat, episodes)
+    learned = {FOCAL: focal.params, **{name: one.params for name, one in known.items()}}
+    return trials, Company(trials.seating, learned).init(jax.random.key(0))

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 
-from hopplus.config import ConfigError, SearchConfig
+from hopplus.config import MIXED, ConfigError, SearchConfig
 from hopplus.games.game import Game
 from hopplus.learning.trained import Trained, named
 from hopplus.players.mixture import Mixture
 from hopplus.players.player import Player
 from hopplus.players.scripted import scripted
-from hopplus.players.seating import MIXED, Seating, options
+from hopplus.players.seating import Seating, options
 from hopplus.types import Params
 
 

@@ -12,6 +12,7 @@ from hopplus.learning.moments import Moments
 from hopplus.models.goal import GoalCode, GoalPrior
 from hopplus.models.history import recalled
 from hopplus.models.inference import InferencePart, selected
+from hopplus.models.memory import forgotten, state_of
 from hopplus.models.nets import ActorCritic
 from hopplus.models.opponent import others_views
 from hopplus.players.mind import Mind
@@ -24,6 +25,7 @@ class Stretch(eqx.Module):
     state: State  # before each step
     joint: jax.Array  # [T, N] int32
     done: jax.Array  # [T] bool, the episode ended with the step
+    fresh: jax.Array  # [T] bool, memories begin anew; not at the first step, whose are known
     memory: jax.Array  # [n, hidden] of each learning seat before the first step
 
 
@@ -34,7 +36,7 @@ class Seen(eqx.Module):
     present: jax.Array  # [T, N] bool, own first
     others: View  # [T, N - 1, ...] what the others saw, as the seat takes it
     joint: jax.Array  # [T, N] int32, own first
-    fresh: jax.Array  # [T] bool, an episode begins; not for the first step, whose memory is known
+    fresh: jax.Array  # [T] bool, as in the stretch
     memory: jax.Array  # [hidden] before the first step
     ahead: jax.Array  # [T, N] int32, for how many steps each goes on being present, own first
 
@@ -51,11 +53,13 @@ class Target(eqx.Module):
 
 def stretches_of(played: Moments) -> Stretch:
     """[B, ...] the games of play [T, B, ...]."""
-    first = jax.tree.map(lambda leaf: leaf[0], played.memory)
-    state, joint, done = jax.tree.map(
-        lambda leaf: jnp.moveaxis(leaf, 1, 0), (played.state, played.joint, played.done)
+    assert played.done is not None
+    over = jnp.pad(played.done[:-1], ((1, 0), (0, 0)))
+    fresh = forgotten(played.memory, over[:, :, None])[:, :, 0]  # alike for all seats
+    state, joint, done, fresh = jax.tree.map(
+        lambda leaf: jnp.moveaxis(leaf, 1, 0), (played.state, played.joint, played.done, fresh)
     )
-    return Stretch(state, joint, done, first)
+    return Stretch(state, joint, done, fresh, state_of(played.memory)[0])
 
 
 def seen_by(game: Game, stretch: Stretch, seat: jax.Array, own: jax.Array) -> Seen:
@@ -79,7 +83,7 @@ def seen_by(game: Game, stretch: Stretch, seat: jax.Array, own: jax.Array) -> Se
         others=jax.vmap(others_views)(view, legal),
         present=present,
         joint=stretch.joint[:, order],
-        fresh=jnp.roll(stretch.done, 1).at[0].set(False),
+        fresh=stretch.fresh,
         memory=stretch.memory[own],
         ahead=ahead,
     )
@@ -99,7 +103,7 @@ class Hindsight:
         part, c = self.part, self.config
         before, after = recalled(mind.inference.history, seen.memory, seen.view, seen.fresh)
         codes = jax.vmap(part.codes, in_axes=(None, 0))(mind.inference, after)
-        inferred = part.goal.settled(codes)  # [T, J, G]
+        inferred = codes.mean  # [T, J, G]
         steps, others = len(seen.fresh), part.seats - 1
         later = jnp.arange(steps)[:, None] + jnp.arange(1, c.horizon + 1)  # [T, H]
         valid = jnp.arange(1, c.horizon + 1)[None, :, None] <= seen.ahead[:, None, 1:]

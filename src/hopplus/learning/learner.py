@@ -20,7 +20,7 @@ from hopplus.learning.ppo import Batch, explained, ppo_loss
 from hopplus.learning.returns import lambda_returns, shared_reward
 from hopplus.learning.rollout import Play, rollout, start
 from hopplus.models.history import recalled
-from hopplus.models.memory import Recall
+from hopplus.models.memory import forgotten, state_of
 from hopplus.players.actor import Actor
 from hopplus.players.mind import Mind
 from hopplus.players.planner import Planner
@@ -219,10 +219,11 @@ class Learner:
         """[T, B, n, ...] the memories before each step, and where they began anew."""
         if not self.actor.remembers:
             return {}
-        recall: Recall = trajectory.memory[self.learning]
-        over = jnp.pad(trajectory.outcome.done[:-1], ((1, 0), (0, 0)))
-        fresh = over[:, :, None] & (recall.episodes == 0)
-        return {"before": recall.state, "fresh": fresh}
+        memory = trajectory.memory[self.learning]
+        before = state_of(memory)
+        over = jnp.pad(trajectory.outcome.done[:-1], ((1, 0), (0, 0)))[:, :, None]
+        fresh = jnp.broadcast_to(forgotten(memory, over), before.shape[:3])
+        return {"before": before, "fresh": fresh}
 
     def recalled(self, policy: Params, part: Batch) -> Batch:
         """Whole games [k * T * g] of a set with what the policy remembers now, from what it did

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import jax
 
-from hopplus.config import ConfigError, TrainConfig
+from hopplus.config import MIXED, ConfigError, TrainConfig
 from hopplus.games import make_game
 from hopplus.learning.beside import make_beside
 from hopplus.learning.company import make_company
@@ -18,7 +18,7 @@ from hopplus.learning.seeds import seed_keys
 from hopplus.learning.trained import Trained, named, read_player, write_player
 from hopplus.players.actor import make_actor
 from hopplus.players.planner import with_search
-from hopplus.players.seating import MIXED, options, split_names
+from hopplus.players.seating import options, split_names
 from hopplus.runs.folder import RunFolder, make_run, open_run
 
 PLAYER_FILE = ".safetensors"

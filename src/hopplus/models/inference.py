@@ -34,6 +34,7 @@ class InferencePart:
     seats: int
     goals: int  # how many: one about all others, or one about each
     hidden: int
+    across: bool = False  # its memory goes on from episode to episode of a trial
 
     @property
     def size(self) -> int:
@@ -53,7 +54,7 @@ class InferencePart:
         )
 
     def start(self) -> jax.Array:
-        """[hidden] the memory before an episode's first view."""
+        """[hidden] the memory before the first view."""
         return jnp.zeros(self.hidden)
 
     def codes(self, params: GoalInference, memory: jax.Array) -> GoalCode:
@@ -63,9 +64,10 @@ class InferencePart:
     def infer(
         self, params: GoalInference, memory: jax.Array, view: View
     ) -> tuple[jax.Array, jax.Array]:
-        """The memory after a view, and the goals [J, G] without chance."""
+        """The memory after a view, and the goals [J, G]: the mean, or how likely each category
+        is."""
         memory = params.history.advance(memory, given(params.history, view))
-        return memory, self.goal.settled(self.codes(params, memory))
+        return memory, self.codes(params, memory).mean
 
     def losses(
         self,

@@ -1,4 +1,5 @@
-"""A policy's own memory, learned with it: what it is told beside the view (Cho et al. 2014)."""
+"""What lasts from episode to episode; and a policy's own memory, learned with it: what it is told
+beside the view (Cho et al. 2014)."""
 
 from dataclasses import dataclass
 
@@ -9,42 +10,42 @@ import jax.numpy as jnp
 from hopplus.config import MemoryConfig
 from hopplus.models.history import given, seen_size
 from hopplus.models.nets import Gru
-from hopplus.types import View
+from hopplus.types import Memory, View
 
 
 class Recall(eqx.Module):
-    """What is remembered, and of how many episodes before this one."""
+    """What is remembered, for one who keeps it within a trial, and from how many episodes."""
 
-    state: jax.Array  # [size]
+    state: Memory
     episodes: jax.Array  # [] int32, of the trial, that are over
+
+
+def state_of(memory: Memory) -> Memory:
+    """What is remembered, kept within a trial or not."""
+    return memory.state if isinstance(memory, Recall) else memory
+
+
+def forgotten(memory: Memory, over: jax.Array) -> jax.Array:
+    """Whether the memory begins anew where an episode was `over`: with its trial, if it is kept
+    for one."""
+    return over & (memory.episodes == 0) if isinstance(memory, Recall) else over
 
 
 @dataclass(frozen=True)
 class MemoryPart:
-    """Reads views into a memory; within an episode, or within a trial of several."""
+    """Reads views into a memory."""
 
     shape: tuple[int, int, int]
     seats: int
     actions: int
     config: MemoryConfig
-    trial: int  # episodes against the same company
 
     def init(self, key: jax.Array) -> Gru:
         return Gru(seen_size(self.shape, self.seats, self.actions), self.config.size, key)
 
-    def start(self) -> Recall:
-        return Recall(jnp.zeros(self.config.size), jnp.int32(0))
+    def start(self) -> jax.Array:
+        return jnp.zeros(self.config.size)
 
-    def read(self, history: Gru, memory: Recall, view: View) -> Recall:
+    def read(self, history: Gru, memory: jax.Array, view: View) -> jax.Array:
         """The memory after a view."""
-        return Recall(history.advance(memory.state, given(history, view)), memory.episodes)
-
-    @property
-    def keeps(self) -> bool:
-        return self.config.kind == "trial" and self.trial > 1
-
-    def again(self, memory: Recall) -> Recall:
-        """The memory before the next episode: a fresh one if that is the first of a trial."""
-        number = memory.episodes + 1
-        over = number >= self.trial
-        return Recall(jnp.where(over, 0.0, memory.state), jnp.where(over, 0, number))
+        return history.advance(memory, given(history, view))

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from hopplus.config import NetConfig, TrainConfig
 from hopplus.games.game import Game
 from hopplus.models.chance import draw
+from hopplus.models.memory import Recall
 from hopplus.models.nets import ActorCritic
 from hopplus.players.choice import act_from
 from hopplus.players.mind import Mind, Parts, make_parts
@@ -42,24 +43,23 @@ class Actor:
         return self.parts.init(policy, key)
 
     def start(self) -> Memory:
-        if self.parts.memory:
-            return self.parts.memory.start()
-        if self.parts.belief:
-            return self.parts.belief.start()
-        return self.parts.inference.start() if self.parts.inference else ()
+        fresh = self.parts.start()
+        return Recall(fresh, jnp.int32(0)) if self.keeps else fresh
 
     @property
     def keeps(self) -> bool:
         """Whether it remembers anything from one episode to the next."""
-        if self.parts.memory:
-            return self.parts.memory.keeps
-        return self.parts.belief is not None and self.parts.belief.config.across
+        return self.parts.across and self.parts.trial > 1
 
     def again(self, memory: Memory, view: View) -> Memory:
-        """The memory before the next episode, from the last one's and what was seen at its end."""
-        if self.parts.memory:
-            return self.parts.memory.again(memory)
-        return self.parts.belief.again(memory, view) if self.parts.belief else self.start()
+        """The memory before the next episode, from the last one's and what was seen at its end: a
+        fresh one if that is the first of a trial."""
+        if not self.keeps:
+            return self.start()
+        number = memory.episodes + 1
+        kept = Recall(self.parts.again(memory.state, view), number)
+        over = number >= self.parts.trial
+        return jax.tree.map(lambda new, old: jnp.where(over, new, old), self.start(), kept)
 
     def judge(
         self, policy: ActorCritic, view: View, inferred: jax.Array
@@ -70,9 +70,12 @@ class Actor:
     def infer(self, params: Mind, memory: Memory, view: View) -> tuple[Memory, jax.Array]:
         """The memory after a view, and [J] what the others are taken to be after; or, for a policy
         with a memory of its own, what it remembers."""
+        if isinstance(memory, Recall):
+            state, inferred = self.infer(params, memory.state, view)
+            return Recall(state, memory.episodes), inferred
         if self.parts.memory and params.policy.history is not None:
             memory = self.parts.memory.read(params.policy.history, memory, view)
-            return memory, memory.state
+            return memory, memory
         if self.parts.belief and params.opponents is not None:
             with jax.named_scope("infer"):
                 memory, belief = self.parts.belief.infer(params.opponents, memory, view)

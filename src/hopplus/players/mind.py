@@ -16,6 +16,7 @@ from hopplus.models.nets import ActorCritic
 from hopplus.models.opponent import OpponentModel, OpponentPart
 from hopplus.models.world import World, board_of
 from hopplus.models.world_part import WorldPart
+from hopplus.types import Memory, View
 
 
 class Mind(eqx.Module):
@@ -38,6 +39,25 @@ class Parts:
     world: WorldPart | None = None
     others: int = 0
     memory: MemoryPart | None = None
+    trial: int = 1  # episodes for which the others stay the same
+
+    @property
+    def across(self) -> bool:
+        """Whether anything of an episode is of use in the next one of a trial."""
+        if self.memory:
+            return self.memory.config.kind == "trial"
+        if self.belief:
+            return self.belief.config.across
+        return self.inference is not None and self.inference.across
+
+    def start(self) -> Memory:
+        """What is remembered before anything was seen."""
+        part = self.memory or self.belief or self.inference
+        return part.start() if part else ()
+
+    def again(self, memory: Memory, view: View) -> Memory:
+        """What is remembered of an episode, with what was seen at its end."""
+        return self.belief.again(memory, view) if self.belief else memory
 
     @property
     def prior(self) -> GoalPart | None:
@@ -86,7 +106,7 @@ def make_parts(game: Game, config: TrainConfig) -> Parts:
         c = config.goal
         prior = GoalPart(game.shape, actions, c.prior)
         goals = others if c.about == "each" else 1
-        inference = InferencePart(prior, game.seats, goals, c.hidden)
+        inference = InferencePart(prior, game.seats, goals, c.hidden, c.across)
         told = c.prior.size
     if "belief" in config.parts:
         if game.hidden:
@@ -101,5 +121,5 @@ def make_parts(game: Game, config: TrainConfig) -> Parts:
         world = WorldPart(board_of(game), config.world.model)
     memory = None
     if config.memory.kind != "none":
-        memory = MemoryPart(game.shape, game.seats, actions, config.memory, config.trial)
-    return Parts(inference, belief, opponent, world, others, memory)
+        memory = MemoryPart(game.shape, game.seats, actions, config.memory)
+    return Parts(inference, belief, opponent, world, others, memory, config.stays)

@@ -12,15 +12,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from hopplus.config import ConfigError
+from hopplus.config import MIXED, ConfigError
 from hopplus.games.game import Game
 from hopplus.players.choice import alike
 from hopplus.players.mixture import Mixture
 from hopplus.players.player import Keeping, Player
 from hopplus.players.scripted import scripted
 from hopplus.types import Act, Memory, Params, View
-
-MIXED = "|"  # between the names of players of whom one sits there, drawn for each episode
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,117 @@
+"""`hopplus diagnose adaptation`: where is it lost what kind of players one faces?"""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import tyro
+from rich.console import Console
+from rich.table import Table
+
+from hopplus.cli.options import check_positive, check_seat, check_seed
+from hopplus.diagnosis.measures import finite
+from hopplus.diagnosis.understanding import Understanding, understanding
+from hopplus.evaluation.statistics import estimate
+from hopplus.games import make_game
+from hopplus.learning.restore import run_players
+from hopplus.runs.folder import open_run
+from hopplus.runs.progress import Progress
+
+TIMES = (0, 1, 2, 4, 6, 8, 12, 16, 24)
+
+
+@dataclass(frozen=True)
+class DiagnoseAdaptation:
+    """Watch a run's player among scripted company: can it be read from what it infers who they are,
+    do its models tell what they do, and does its policy listen?"""
+
+    run_folder: Annotated[Path, tyro.conf.Positional]
+    """The run whose player is watched, in each of its seeds."""
+    episodes: int = 2
+    """Episodes of a trial."""
+    trials: int = 2160
+    """Trials, about so many for each seed; as many among every company."""
+    seat: int = 0
+    """Where it sits."""
+    seed: int = 0
+    """Seed of everything random."""
+    json: bool = False
+    """Print JSON instead of tables."""
+
+    def run(self) -> int:
+        check_positive(episodes=self.episodes, trials=self.trials)
+        check_seed(self.seed)
+        run = open_run(self.run_folder)
+        config = run.config()
+        game = make_game(config.game)
+        check_seat(self.seat, game.seats)
+        times = [time for time in TIMES if time < game.horizon]
+        found = []
+        with Progress("watching", config.seeds, "seeds") as progress:
+            for seed in range(config.seeds):
+                learned = run_players(run, seed)
+                player = learned.get(self.seat, learned[min(learned)])
+                found.append(
+                    understanding(
+                        game, player, self.seat, self.episodes, self.trials, times, self.seed
+                    )
+                )
+                progress.advance(1, f"seed {seed}")
+        if self.json:
+            print(json.dumps(finite(as_json(found)), indent=2))
+            return 0
+        print_understanding(found, str(self.run_folder))
+        return 0
+
+
+def as_json(found: list[Understanding]) -> dict[str, Any]:
+    """Everything, by seed."""
+    first = found[0]
+    names = ("probe", "accuracy", "best", "moved_alike", "moved_other")
+    return {
+        "times": first.times,
+        "companies": [list(company) for company in first.companies],
+        "chance": first.chance,
+        **{name: [getattr(one, name).tolist() for one in found] for name in names},
+    }
+
+
+def print_understanding(found: list[Understanding], name: str) -> None:
+    """The three measures for people, on stdout."""
+    first, console = found[0], Console()
+
+    def cell(values: list[float]) -> str:
+        known = np.array(values)
+        return "" if np.isnan(known).any() else str(estimate(known))
+
+    if np.isnan(first.probe).all():
+        print(f"{name} infers nothing about the others")
+    else:
+        title = f"{name}: kinds of the others that can be read from what it infers"
+        table = Table(title=title, title_justify="left")
+        table.add_column("after steps")
+        for number in range(len(first.probe)):
+            table.add_column(f"episode {number + 1}", justify="right")
+        for place, time in enumerate(first.times):
+            columns = range(len(first.probe))
+            table.add_row(str(time), *(cell([u.probe[e, place] for u in found]) for e in columns))
+        console.print(table)
+        print(f"by a linear probe; {first.chance:.3f} is chance")
+    table = Table(title="how often the models of the others are right", title_justify="left")
+    for head in ("others", "right", "at best"):
+        table.add_column(head, justify="left" if head == "others" else "right")
+    for place, company in enumerate(first.companies):
+        right = [one.accuracy[place] for one in found]
+        best = [one.best[place] for one in found]
+        table.add_row(", ".join(company), cell(right) or "no models", cell(best))
+    console.print(table)
+    table = Table(title="how far the policy moves with what another infers", title_justify="left")
+    for head in ("episode", "among the same company", "among another"):
+        table.add_column(head, justify="right")
+    for number in range(len(first.probe)):
+        moved = ([u.moved_alike[number] for u in found], [u.moved_other[number] for u in found])
+        table.add_row(str(number + 1), *map(cell, moved))
+    console.print(table)
+    print("total variation, from 0 to 1; a policy that listens moves more among another company")
