@@ -1,66 +1,6 @@
 // One chart: curves with bands over steps, to point at, zoom into and choose from.
 
-const COLOURS = 7;
-const DASHES = ["", "7 3", "2 3", "9 3 2 3", "12 4", "4 2", "1 2"];
-const MARKERS = [ // around a point
-  "M-3.5 0a3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0 -7 0", "M-3 -3h6v6h-6z", "M0 -4L4 3H-4z", "M0 -4.5L4.5 0L0 4.5L-4.5 0z",
-  "M-3.5 -3.5L3.5 3.5M3.5 -3.5L-3.5 3.5", "M0 4L4 -3H-4z", "M-4 0H4M0 -4V4",
-];
-const SPAN = { left: 46, right: 12, top: 8, bottom: 32 };
-
-/** How a line looks: by its run where there are several, and else by its name. */
-function look(several, run, name) {
-  const number = several ? run : name;
-  return {
-    colour: `var(--c${number % COLOURS})`,
-    dash: DASHES[(several ? name : number) % DASHES.length],
-    marker: several ? MARKERS[run % MARKERS.length] : null,
-  };
-}
-
-/** A short piece of a line, for a button. */
-function swatch(style) {
-  const line = shape("line", { x1: 0, y1: 6, x2: 32, y2: 6, class: "curve", "stroke-dasharray": style.dash });
-  line.style.stroke = style.colour;
-  const marks = style.marker ? [marker(style, 16, 6)] : [];
-  return shape("svg", { class: "swatch", viewBox: "0 0 32 12", "aria-hidden": "true" }, line, ...marks);
-}
-
-function marker(style, x, y) {
-  const mark = shape("path", { d: style.marker, transform: `translate(${x.toFixed(1)} ${y.toFixed(1)})` });
-  mark.style.fill = style.marker.includes("z") || style.marker.includes("a") ? style.colour : "none";
-  mark.style.stroke = style.colour;
-  return mark;
-}
-
-/** Means of so many points around each; where there is no number, there stays none. */
-function smoothed(values, width) {
-  if (!values || width < 2) return values;
-  const half = Math.floor(width / 2);
-  const sums = [0], counts = [0];
-  for (const value of values) {
-    sums.push(sums[sums.length - 1] + (value ?? 0));
-    counts.push(counts[counts.length - 1] + (value === null ? 0 : 1));
-  }
-  return values.map((value, place) => {
-    if (value === null) return null;
-    const reach = Math.min(half, place, values.length - 1 - place); // even to both sides: no lag
-    const first = place - reach, last = place + reach + 1;
-    return (sums[last] - sums[first]) / (counts[last] - counts[first]);
-  });
-}
-
-/** Round numbers from low to high, about as many as wanted. */
-function ticks(low, high, wanted) {
-  const rough = (high - low) / wanted;
-  const power = 10 ** Math.floor(Math.log10(rough));
-  const step = power * [1, 2, 2.5, 5, 10].find((factor) => factor * power >= rough * 0.999);
-  const found = [];
-  for (let number = Math.ceil(low / step - 1e-9); number * step <= high + step * 1e-9; number += 1) {
-    found.push(Number((number * step).toPrecision(12)));
-  }
-  return found;
-}
+const SPAN = { left: 46, right: 12, top: 8, bottom: 32 }; // of the plot, in pixels
 
 class Chart {
   /** `shared` is what the section's own controls set: hidden (runs), bands, smooth. */
@@ -86,6 +26,7 @@ class Chart {
       class: "plot", role: "img", tabindex: 0,
       "aria-label": `${this.spec.title}: ${say("arrow keys read values, + and - zoom, 0 shows all")}`,
     });
+    this.pointer = shape("svg", { class: "pointer", "aria-hidden": "true" }); // a layer of its own: quick to change
     this.tip = make("div", { class: "tip", role: "status", hidden: "" });
     const least = Math.min(...this.lines.flatMap((line) => line.y.filter((value) => value !== null)));
     const log = toggle("log", false, (on) => { this.log = on; this.draw(); });
@@ -99,7 +40,7 @@ class Chart {
     this.element = make("div", { class: "chart" },
       make("div", { class: "head" }, make("h3", {}, this.spec.title), tools),
       make("p", { class: "small" }, this.spec.about),
-      this.legend(), this.plot, this.tip);
+      this.legend(), make("div", { class: "sheet" }, this.plot, this.pointer), this.tip);
     this.listen();
   }
 
@@ -139,19 +80,21 @@ class Chart {
 
   /** The least and the largest number to be seen. */
   heights() {
-    const seen = this.spec.levels.map((level) => level.y);
+    let low = Infinity, high = -Infinity;
+    const see = (value) => {
+      if (value === null || (this.log && value <= 0)) return;
+      if (value < low) low = value;
+      if (value > high) high = value;
+    };
+    for (const level of this.spec.levels) see(level.y);
     for (const line of this.shown) {
       const now = this.points(line);
       const [first, last] = this.inside(line);
       for (let place = first; place <= last; place += 1) {
-        if (now.y[place] === null) continue;
-        seen.push(now.y[place]);
-        if (this.shared.bands && now.low) seen.push(now.low[place], now.high[place]);
+        see(now.y[place]);
+        if (this.shared.bands && now.low) { see(now.low[place]); see(now.high[place]); }
       }
     }
-    const known = seen.filter((value) => value !== null && (!this.log || value > 0));
-    let low = known.reduce((a, b) => Math.min(a, b), Infinity);
-    let high = known.reduce((a, b) => Math.max(a, b), -Infinity);
     if (!(low <= high)) [low, high] = this.log ? [0.1, 1] : [0, 1];
     if (this.log) return [low / 1.1, high * 1.1];
     const room = (high - low || Math.abs(high) || 1) * 0.05;
@@ -171,7 +114,7 @@ class Chart {
     this.stepAt = (pixel) => from + (pixel - SPAN.left) / (right - SPAN.left) * (to - from);
     const clip = `clip-${this.spec.number}`;
     const inner = shape("g", { "clip-path": `url(#${clip})` });
-    this.plot.setAttribute("viewBox", `0 0 ${wide} ${tall}`);
+    for (const layer of [this.plot, this.pointer]) layer.setAttribute("viewBox", `0 0 ${wide} ${tall}`);
     this.plot.replaceChildren(
       shape("clipPath", { id: clip }, shape("rect", { x: SPAN.left, y: 0, width: right - SPAN.left, height: bottom + 2 })),
       ...this.axes(low, high, right, bottom), inner);
@@ -182,8 +125,6 @@ class Chart {
     const shown = this.shown;
     if (this.shared.bands) for (const line of shown) if (line.low) inner.append(this.band(line));
     for (const line of shown) inner.append(...this.curve(line));
-    this.pointer = shape("g", {});
-    this.plot.append(this.pointer);
     this.point(this.cursor);
   }
 
@@ -212,7 +153,7 @@ class Chart {
     const seen = [];
     for (let place = first; place <= last; place += 1) {
       if (y[place] === null) { pen = "M"; continue; }
-      d += `${pen}${this.atX(line.x[place]).toFixed(1)} ${this.atY(y[place]).toFixed(1)}`;
+      d += `${pen}${tenth(this.atX(line.x[place]))} ${tenth(this.atY(y[place]))}`;
       pen = "L";
       seen.push(place);
     }
@@ -241,9 +182,9 @@ class Chart {
     };
     for (let place = first; place <= last; place += 1) {
       if (low[place] === null) { close(); continue; }
-      const x = this.atX(line.x[place]).toFixed(1);
-      there.push(`${x} ${this.atY(high[place]).toFixed(1)}`);
-      back.push(`${x} ${this.atY(low[place]).toFixed(1)}`);
+      const x = tenth(this.atX(line.x[place]));
+      there.push(`${x} ${tenth(this.atY(high[place]))}`);
+      back.push(`${x} ${tenth(this.atY(low[place]))}`);
     }
     close();
     const path = shape("path", { class: "band", d });
@@ -352,14 +293,4 @@ class Chart {
     } else return;
     event.preventDefault();
   }
-}
-
-/** The place of the number that is nearest, among rising ones. */
-function nearest(rising, wanted) {
-  let low = 0, high = rising.length - 1;
-  while (high - low > 1) {
-    const middle = (low + high) >> 1;
-    if (rising[middle] < wanted) low = middle; else high = middle;
-  }
-  return wanted - rising[low] <= rising[high] - wanted ? low : high;
 }

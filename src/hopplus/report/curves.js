@@ -4,11 +4,16 @@ VIEWS.set("curves", (host, data) => {
   const several = data.runs.length > 1;
   const shared = { hidden: new Set(), bands: true, smooth: 0 };
   const charts = data.charts.map((spec, number) => new Chart({ ...spec, number }, data.runs, data.axis, shared));
+  const stale = new Set(charts), near = new Set(); // charts to draw anew, and those in or near the window
+  const draw = (wanted) => {
+    for (const chart of wanted) if (stale.delete(chart)) chart.draw();
+  };
   let waiting = false;
-  const redraw = () => { // once a frame, however fast a slider moves
+  const redraw = () => { // once a frame, however fast a slider moves, and what can be seen first
+    charts.forEach((chart) => stale.add(chart));
     if (waiting) return;
     waiting = true;
-    requestAnimationFrame(() => { waiting = false; charts.forEach((chart) => chart.draw()); });
+    requestAnimationFrame(() => { waiting = false; draw(near); });
   };
 
   const runs = data.runs.map((run, number) =>
@@ -36,7 +41,16 @@ VIEWS.set("curves", (host, data) => {
       make("label", {}, bands, say("bands")),
       make("span", { class: "small" }, say("Drag to zoom, double-click to see all."))),
     make("div", { class: "charts" }, ...charts.map((chart) => chart.element)));
-  charts.forEach((chart) => chart.draw());
+  draw(charts);
+  const watch = new IntersectionObserver((seen) => {
+    for (const { target, isIntersecting } of seen) {
+      const chart = charts.find((one) => one.element === target);
+      if (isIntersecting) near.add(chart); else near.delete(chart);
+    }
+    draw(near);
+  }, { rootMargin: "200px" });
+  charts.forEach((chart) => watch.observe(chart.element));
+  window.addEventListener("beforeprint", () => draw(charts));
   let wide = host.clientWidth;
   new ResizeObserver(() => {
     if (host.clientWidth === wide) return; // its height follows from what is drawn

@@ -13,7 +13,7 @@ function read(id) {
 /** A text in the reader's language, with {places} filled in. */
 function say(text, values = {}) {
   const known = WORDS.get(text) ?? text;
-  return known.replace(/\{(\w+)\}/g, (place, name) => name in values ? String(values[name]) : place);
+  return known.replace(/\{(\w+)\}/g, (place, name) => Object.hasOwn(values, name) ? String(values[name]) : place);
 }
 
 /** An element with attributes, listeners (on: {click: ...}) and children, texts among them. */

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 HERE = Path(__file__).parent
-SCRIPTS = ("page.js", "chart.js", "curves.js", "board.js", "replay.js")
+SCRIPTS = ("page.js", "lines.js", "chart.js", "curves.js", "board.js", "replay.js")
 DIGITS = 4  # that count, of a number for a view
 # Letters that could end a block of JSON, or a line of it, as JSON writes any letter.
 UNSAFE = {ord(letter): f"\\u{ord(letter):04x}" for letter in "<>&\u2028\u2029"}
