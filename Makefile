@@ -25,7 +25,7 @@ demo: .venv/installed
 	$(BIN)/hopplus replay demo/ppo --out demo/ppo.gif
 	rm -rf demo/ladder
 	$(BIN)/hopplus ablate ladder --rungs ppo imagination --steps 2e5 --seeds 2 --runs demo --name ladder
-	$(BIN)/hopplus report demo/ppo
+	$(BIN)/hopplus report demo/ladder/imagination demo/ladder/ppo --out demo/report.html
 
 test: lint types unit
 
@@ -37,7 +37,7 @@ types: .venv/installed
 	$(BIN)/mypy
 
 unit: .venv/installed
-	@command -v chromium chromium-browser google-chrome >/dev/null || \
+	@{ command -v chromium || command -v chromium-browser || command -v google-chrome; } >/dev/null || \
 	  echo "no chromium here: tests of pages in a browser are skipped (Debian: apt install chromium)"
 	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile
 

@@ -20,7 +20,7 @@ from hopplus.report.words import Language, Words
 from hopplus.runs.folder import open_run
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser
+    from playwright.sync_api import Browser, Dialog
     from playwright.sync_api import Page as Tab
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
@@ -72,7 +72,7 @@ class Opened:
         self.wrong: list[str] = []
         self.tab.on("console", lambda message: self.wrong.append(message.text))
         self.tab.on("pageerror", lambda error: self.wrong.append(str(error)))
-        self.tab.on("dialog", lambda dialog: (self.wrong.append("dialog"), dialog.dismiss()))
+        self.tab.on("dialog", self._dismiss)
         self.asked: list[str] = []
         self.tab.on("request", lambda request: self.asked.append(request.url))
         self.tab.goto(path.as_uri())
@@ -87,6 +87,10 @@ class Opened:
             piece.element_handle(),
         )
         return int(y), int(x)
+
+    def _dismiss(self, dialog: "Dialog") -> None:
+        self.wrong.append("dialog")
+        dialog.dismiss()
 
     def close(self) -> None:
         self.context.close()
