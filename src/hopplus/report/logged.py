@@ -1,6 +1,6 @@
 """What a run has logged, thinned to what a curve can show."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -66,27 +66,51 @@ class Thinned:
 
 def read_logged(run: RunFolder) -> Logged:
     """All that a run has logged; what is not of numbers is left out."""
-    records = run.metrics()
-    if not all(isinstance(record, dict) for record in records):
-        raise ConfigError(f"{run.metrics_file} is damaged: not every line is a record")
-    by_epoch = not any("steps" in record for record in records)
-    steps = _array(records, "update" if by_epoch else "steps")
-    if steps is None or steps.ndim != 1 or not np.isfinite(steps).all():
-        if records:
-            raise ConfigError(f"{run.metrics_file} is damaged: a line does not say its step")
-        steps = np.zeros(0)
-    values, left_out, spoilt = {}, {}, np.zeros(len(records), bool)
-    for name in dict.fromkeys(name for record in records for name in record):
-        found = None if name in ("steps", "update") else _array(records, name)
+    columns: dict[str, dict[int, np.ndarray]] = {}  # by the number of the record
+    count = 0
+    for record in run.records():
+        if not isinstance(record, dict):
+            raise ConfigError(f"{run.metrics_file} is damaged: not every line is a record")
+        for name, value in record.items():
+            columns.setdefault(name, {})[count] = _array(value)
+        count += 1
+    by_epoch = "steps" not in columns
+    steps = _column(columns.get("update" if by_epoch else "steps", {}), count)
+    if count and (steps is None or steps.ndim != 1 or not np.isfinite(steps).all()):
+        raise ConfigError(f"{run.metrics_file} is damaged: a line does not say its step")
+    values, left_out, spoilt = {}, {}, np.zeros(count, bool)
+    for name in [name for name in columns if name not in ("steps", "update")]:
+        column = columns.pop(name)
+        found = _column(column, count)
         if found is None or found.ndim < 2:
             continue
-        there = np.array([name in record for record in records])
+        there = np.isin(np.arange(count), list(column))
         finite = np.isfinite(found)
-        spoilt |= there & ~finite.reshape(len(records), -1).all(axis=1)
+        spoilt |= there & ~finite.reshape(count, -1).all(axis=1)
         values[name] = np.where(finite, found, np.nan)
         if not there.all():
             left_out[name] = np.flatnonzero(~there)
+    steps = np.zeros(0) if steps is None else steps
     return Logged(steps, by_epoch, _imagined_only(values), int(spoilt.sum()), left_out)
+
+
+def _array(value: Any) -> np.ndarray:
+    """Numbers as an array; one of no shape that counts for what is not of numbers."""
+    try:
+        return np.array(value, float)
+    except (TypeError, ValueError):  # texts, or lists of different lengths
+        return np.zeros(0)
+
+
+def _column(column: dict[int, np.ndarray], count: int) -> np.ndarray | None:
+    """[U, ...] a metric, NaN where it was not logged; None if it is of no shape, or of several."""
+    shapes = {array.shape for array in column.values()}
+    if len(shapes) != 1 or (0,) in shapes:
+        return None
+    whole = np.full((count, *shapes.pop()), np.nan)
+    for number, array in column.items():
+        whole[number] = array
+    return whole
 
 
 def _imagined_only(values: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -100,17 +124,3 @@ def _imagined_only(values: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         else found
         for name, found in values.items()
     }
-
-
-def _array(records: Sequence[dict[str, Any]], name: str) -> np.ndarray | None:
-    """[U, ...] what was logged by a name, NaN where it was not; None if that is no array."""
-    there = [number for number, record in enumerate(records) if name in record]
-    try:
-        found = np.array([records[number][name] for number in there], float)
-    except (TypeError, ValueError):  # texts, or lists of different lengths
-        return None
-    if len(there) == len(records):
-        return found
-    whole = np.full((len(records), *found.shape[1:]), np.nan)
-    whole[there] = found
-    return whole
