@@ -94,7 +94,9 @@ def fake_replay(name: str = "runs/a@0", goals: str = "belief") -> dict[str, Any]
             "policy": [0.05, 0.0, 0.15, 0.0, 0.8, 0.0, 0.0],
             "value": 2.5 - moment,
             "legal": [True, False, True, moment > 0, True, False, False],
-            "about": [[0.75, 0.25], [0.1, 0.9]] if goals == "belief" else [[0.5, -1.0, 0.2]] * 2,
+            "about": [[0.75, 0.25], [0.1, 0.9]]
+            if goals == "belief"
+            else [[0.5, -1.0, 0.2], [moment, 1.0, 0.0]],
             "predicted": [[0.6, 0.1, 0.1, 0.1, 0.1, 0.0, 0.0], [0.1, 0.1, 0.5, 0.1, 0.2, 0.0, 0.0]],
             "visits": [0.1, 0.0, 0.2, 0.0, 0.7, 0.0, 0.0],
             "line": [{"seats": [[0, moment + 1], [1, 1], None]}, {"seats": [[1, 1], [2, 1], None]}],
@@ -126,7 +128,7 @@ def fake_replay(name: str = "runs/a@0", goals: str = "belief") -> dict[str, Any]
         "rows": 3,
         "columns": 4,
         "obstacles": [[1, 2], [1, 3]],
-        "actions": ACTIONS,
+        "actions": list(ACTIONS),
         "kinds": ["stag", "hare"],
         "players": [name, name, "stag"],
         "goals": goals,

@@ -4,7 +4,7 @@ import json
 import shlex
 import sys
 import webbrowser
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,7 +17,7 @@ from hopplus.report.page import Section, write_page
 from hopplus.report.runs import report_path, runs_page
 from hopplus.report.summary import Summary, summarise
 from hopplus.report.words import Language
-from hopplus.runs.folder import open_run
+from hopplus.runs.folder import RunError, open_run
 from hopplus.runs.watchdog import Watchdog, say
 
 
@@ -46,10 +46,9 @@ class Report:
             raise ConfigError("which runs? Give at least one run's folder")
         runs = summarise([open_run(path) for path in self.run_folders])
         with Watchdog():
-            models = [] if self.quick else [one for run in runs for one in _models(run)]
-            replays = (
-                [] if self.quick else [(run.name, found) for run in runs for found in _replay(run)]
-            )
+            played = [] if self.quick else runs
+            models = [one for run in played for one in _models(run, len(runs) > 1)]
+            replays = [one for run in played for one in _replays(run)]
         command = shlex.join(["hopplus", *sys.argv[1:]])
         page = runs_page(runs, command, self.language, models, replays)
         path = self.out or report_path(runs)
@@ -67,24 +66,27 @@ class Report:
         return 0
 
 
-def _models(run: Summary) -> list[Section]:
+def _models(run: Summary, several: bool) -> list[Section]:
     """How good the run's models are."""
-    found: list[Section] = _given("hopplus.report.models", "model_sections", run)
-    return found
+    found: list[Section] = _given("hopplus.report.models", "model_sections", run) or []
+    named = [replace(one, title=f"{run.name}: {one.title}") for one in found]
+    return named if several else found
 
 
-def _replay(run: Summary) -> list[dict[str, Any]]:
+def _replays(run: Summary) -> list[tuple[str, dict[str, Any]]]:
     """Episodes that the run's players play, recorded."""
     if run.run.kind != TrainConfig.kind:
         return []
     found = _given("hopplus.evaluation.replays", "replays_of", run)
-    return [found] if found else []
+    return [(run.name, found)] if found else []
 
 
 def _given(module: str, name: str, run: Summary) -> Any:
-    """What a part of the package that may not be there yet says of a run."""
+    """What a part of the package says of a run; nothing where it is not there, or cannot."""
     try:
-        function = getattr(import_module(module), name)
-    except ImportError:
-        return []
-    return function(run.run)
+        return getattr(import_module(module), name)(run.run)
+    except ModuleNotFoundError:
+        return None
+    except (ConfigError, RunError) as error:  # nothing was saved yet
+        say(f"a part of the page is left out: {error}")
+        return None

@@ -182,7 +182,11 @@ class Replay {
       return;
     }
     const others = this.replay.players.map((_, seat) => seat).filter((seat) => seat !== this.seat);
-    this.looks.replaceChildren(this.own(look), ...others.map((seat, place) => this.other(look, seat, place)).filter(Boolean));
+    const together = this.replay.goals === "inferred" && look.about?.every((one) => String(one) === String(look.about[0]));
+    const own = this.own(look);
+    if (together) own.append(make("p", { class: "small" }, say("Inferred goal of all others together")), goal(look.about[0]));
+    const rest = others.map((seat, place) => this.other(together ? { ...look, about: null } : look, seat, place));
+    this.looks.replaceChildren(own, ...rest.filter(Boolean));
   }
 
   /** Its own policy, value and search. */
