@@ -120,7 +120,7 @@ class Chart {
       ...this.axes(low, high, right, bottom), inner);
     for (const level of this.spec.levels) {
       inner.append(shape("line", { class: "level", x1: SPAN.left, x2: right, y1: this.atY(level.y), y2: this.atY(level.y) }),
-        shape("text", { x: right - 4, y: this.atY(level.y) + 12, "text-anchor": "end" }, `${level.name} ${short(level.y)}`));
+        shape("text", { x: SPAN.left + 4, y: this.atY(level.y) + 12 }, `${level.name} ${short(level.y)}`));
     }
     const shown = this.shown;
     if (this.shared.bands) for (const line of shown) if (line.low) inner.append(this.band(line));
@@ -138,7 +138,7 @@ class Chart {
       made.push(shape("line", { class: "grid", x1: SPAN.left, x2: right, y1: this.atY(y), y2: this.atY(y) }),
         shape("text", { x: SPAN.left - 5, y: this.atY(y) + 4, "text-anchor": "end" }, short(y)));
     }
-    for (const x of ticks(...this.range, Math.max(2, Math.floor(right / 110)))) {
+    for (const x of ticks(...this.range, Math.max(2, Math.floor(right / 75)))) {
       made.push(shape("line", { class: "grid", x1: this.atX(x), x2: this.atX(x), y1: SPAN.top, y2: bottom }),
         shape("text", { x: this.atX(x), y: bottom + 13, "text-anchor": "middle" }, count(x)));
     }
