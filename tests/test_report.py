@@ -150,6 +150,16 @@ def test_what_is_no_number_is_left_out(tmp_path: Path) -> None:
     assert "1 updates have numbers that are not finite" in warnings_of(path)
 
 
+def test_models_have_epochs_and_players_have_steps() -> None:
+    fit = logged_of(fitted_loss=[[1.0], [0.5]], held_out_loss=[[1.5], [1.0]])
+    play = logged_of(return_sum=[[[10.0, 30.0]]], episodes=[[10]])
+    charts = charts_of(play, replace(fit, by_epoch=True))
+    assert charts["Return"]["axis"] == "environment steps of each seed"
+    assert charts["Loss of the model"]["axis"] == "epochs"
+    held_out = charts["Loss of the model"]["lines"][1]
+    assert (held_out["run"], held_out["y"]) == (1, [1.5, 1])
+
+
 def test_many_points_make_a_page_of_bearable_size() -> None:
     """Five runs of ten seeds with 2,000 points each of everything HOP+ logs."""
     noise = np.random.default_rng(0).normal(size=(2000, 10, 4))

@@ -268,7 +268,7 @@ def test_runs_overlaid_at_any_width(browser: "Browser", folder: Path, wide: int)
     opened.close()
 
 
-def test_chinese_and_dark(browser: "Browser", folder: Path) -> None:
+def test_chinese_dark_and_paper(browser: "Browser", folder: Path) -> None:
     opened = Opened(browser, folder / "one-zh.html", color_scheme="dark")
     assert "回报" in opened.tab.locator(".chart h3").all_text_contents()
     opened.tab.get_by_label("播放", exact=True).click()
@@ -278,6 +278,13 @@ def test_chinese_and_dark(browser: "Browser", folder: Path) -> None:
     assert opened.tab.evaluate(style) == "rgb(22, 25, 29)"
     opened.tab.emulate_media(color_scheme="light")
     assert opened.tab.evaluate(style) == "rgb(255, 255, 255)"
+    opened.tab.emulate_media(color_scheme="dark", media="print")
+    assert opened.tab.evaluate(style) == "rgb(255, 255, 255)"  # paper is white
+    opened.tab.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    boxes = opened.tab.locator(".plot")
+    assert str(boxes.first.get_attribute("viewBox")).startswith("0 0 700 ")
+    assert str(boxes.last.get_attribute("viewBox")).startswith("0 0 340 ")
+    assert opened.tab.get_by_role("slider").count() == 0  # nothing to handle there
     assert opened.wrong == []
     opened.close()
 

@@ -4,8 +4,8 @@ const SPAN = { left: 46, right: 12, top: 8, bottom: 32 }; // of the plot, in pix
 
 class Chart {
   /** `shared` is what the section's own controls set: hidden (runs), bands, smooth. */
-  constructor(spec, runs, axis, shared) {
-    Object.assign(this, { spec, runs, axis, shared });
+  constructor(spec, runs, shared) {
+    Object.assign(this, { spec, runs, shared });
     this.names = [...new Set(spec.lines.map((line) => line.name))];
     this.several = runs.length > 1;
     this.hidden = new Set(spec.lines.filter((line) => line.quiet).map((line) => line.name));
@@ -101,8 +101,7 @@ class Chart {
     return [low - room, high + room];
   }
 
-  draw() {
-    const wide = Math.max(260, this.element.clientWidth - 24);
+  draw(wide = Math.max(260, this.element.clientWidth - 24)) {
     const tall = Math.round(Math.min(this.element.matches(":first-child") ? 340 : 230, wide * 0.75));
     this.size = { wide, tall };
     const [low, high] = this.heights();
@@ -138,11 +137,11 @@ class Chart {
       made.push(shape("line", { class: "grid", x1: SPAN.left, x2: right, y1: this.atY(y), y2: this.atY(y) }),
         shape("text", { x: SPAN.left - 5, y: this.atY(y) + 4, "text-anchor": "end" }, short(y)));
     }
-    for (const x of ticks(...this.range, Math.max(2, Math.floor(right / 75)))) {
+    for (const x of ticks(...this.range, Math.max(2, Math.floor(right / 75)), 1)) {
       made.push(shape("line", { class: "grid", x1: this.atX(x), x2: this.atX(x), y1: SPAN.top, y2: bottom }),
         shape("text", { x: this.atX(x), y: bottom + 13, "text-anchor": "middle" }, count(x)));
     }
-    made.push(shape("text", { x: right, y: bottom + 27, "text-anchor": "end" }, this.axis));
+    made.push(shape("text", { x: right, y: bottom + 27, "text-anchor": "end" }, this.spec.axis));
     return made;
   }
 
@@ -230,7 +229,7 @@ class Chart {
     const x = this.atX(Math.min(Math.max(at, this.range[0]), this.range[1]));
     this.pointer.append(shape("line", { class: "cursor", x1: x, x2: x, y1: SPAN.top, y2: this.size.tall - SPAN.bottom }), ...marks);
     rows.sort((one, two) => two[0] - one[0]);
-    this.tip.replaceChildren(make("div", {}, make("span", {}, this.axis), make("b", {}, at.toLocaleString("en"))), ...rows.map((row) => row[1]));
+    this.tip.replaceChildren(make("div", {}, make("span", {}, this.spec.axis), make("b", {}, at.toLocaleString("en"))), ...rows.map((row) => row[1]));
     this.place(x);
   }
 

@@ -3,7 +3,7 @@
 VIEWS.set("curves", (host, data) => {
   const several = data.runs.length > 1;
   const shared = { hidden: new Set(), bands: true, smooth: 0 };
-  const charts = data.charts.map((spec, number) => new Chart({ ...spec, number }, data.runs, data.axis, shared));
+  const charts = data.charts.map((spec, number) => new Chart({ ...spec, number }, data.runs, shared));
   const stale = new Set(charts), near = new Set(); // charts to draw anew, and those in or near the window
   const draw = (wanted) => {
     for (const chart of wanted) if (stale.delete(chart)) chart.draw();
@@ -50,7 +50,10 @@ VIEWS.set("curves", (host, data) => {
     draw(near);
   }, { rootMargin: "200px" });
   charts.forEach((chart) => watch.observe(chart.element));
-  window.addEventListener("beforeprint", () => draw(charts));
+  window.addEventListener("beforeprint", () => { // two columns on paper, whatever the window is like
+    charts.forEach((chart, number) => chart.draw(number ? 340 : 700));
+  });
+  window.addEventListener("afterprint", redraw);
   let wide = host.clientWidth;
   new ResizeObserver(() => {
     if (host.clientWidth === wide) return; // its height follows from what is drawn

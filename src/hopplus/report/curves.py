@@ -110,12 +110,13 @@ def curves_section(runs: Sequence[Curved], say: Words) -> Section:
     if most > points:
         more = say("Each point is the mean of several updates, at most {n} a curve.", n=points)
         text = f"{text} {more}"
-    epochs = all(run.logged.by_epoch for run in shown)
+    for chart in charts:
+        epochs = all(shown[line["run"]].logged.by_epoch for line in chart["lines"])
+        chart["axis"] = say("epochs") if epochs else say("environment steps of each seed")
     data = {
         "runs": [
             {"name": run.name, "x": thin.steps} for run, thin in zip(shown, thinned, strict=True)
         ],
-        "axis": say("epochs") if epochs else say("environment steps of each seed"),
         "charts": charts,
     }
     return Section(say("Curves"), text, view="curves", data=data)

@@ -54,9 +54,9 @@ function tenth(pixels) {
   return Math.round(pixels * 10) / 10;
 }
 
-/** Round numbers from low to high, about as many as wanted. */
-function ticks(low, high, wanted) {
-  const rough = (high - low) / wanted;
+/** Round numbers from low to high, about as many as wanted, no nearer to each other than `least`. */
+function ticks(low, high, wanted, least = 0) {
+  const rough = Math.max(least, (high - low) / wanted);
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = power * [1, 2, 2.5, 5, 10].find((factor) => factor * power >= rough * 0.999);
   const found = [];

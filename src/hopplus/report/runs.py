@@ -28,6 +28,8 @@ def runs_page(
     """
     say = Words(language)
     warnings = _warnings(runs, say)
+    told = any(run.returns is not None for run in runs)
+    about = [say("Returns are means over the last tenth of a run.")] * told
     sections = [
         Section(
             say("Summary"),
@@ -43,7 +45,7 @@ def runs_page(
         f"hopplus: {', '.join(run.name for run in runs)}",
         _headline(runs, say),
         "bad" if warnings else "good",
-        [*([say("Returns are means over the last tenth of a run.")]), *warnings],
+        [*about, *warnings],
         command,
         sections,
         language,
