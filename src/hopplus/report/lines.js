@@ -1,7 +1,7 @@
 // How lines look, and the numbers they are drawn by.
 
 const COLOURS = 7;
-const DASHES = ["", "7 3", "2 3", "9 3 2 3", "12 4", "4 2", "1 2"];
+const DASHES = ["", "7 3", "2 3", "9 3 2 3", "12 4", "4 2", "1 2", "12 3 2 3 2 3"];
 const MARKERS = [ // around a point
   "M-3.5 0a3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0 -7 0", "M-3 -3h6v6h-6z", "M0 -4L4 3H-4z", "M0 -4.5L4.5 0L0 4.5L-4.5 0z",
   "M-3.5 -3.5L3.5 3.5M3.5 -3.5L-3.5 3.5", "M0 4L4 -3H-4z", "M-4 0H4M0 -4V4",
