@@ -18,7 +18,8 @@ from hopplus.report.runs import report_path, runs_page
 from hopplus.report.summary import Summary, summarise
 from hopplus.report.words import Language
 from hopplus.runs.folder import RunError, open_run
-from hopplus.runs.watchdog import Watchdog, say
+from hopplus.runs.progress import Progress
+from hopplus.runs.watchdog import say
 
 
 @dataclass(frozen=True)
@@ -45,10 +46,15 @@ class Report:
         if not self.run_folders:
             raise ConfigError("which runs? Give at least one run's folder")
         runs = summarise([open_run(path) for path in self.run_folders])
-        with Watchdog():
-            played = [] if self.quick else runs
-            models = [one for run in played for one in _models(run, len(runs) > 1)]
-            replays = [one for run in played for one in _replays(run)]
+        models: list[Section] = []
+        replays: list[tuple[str, dict[str, Any]]] = []
+        played = [] if self.quick else runs
+        with Progress("playing", 2 * len(played), "parts") as progress:
+            for run in played:
+                models += _models(run, len(runs) > 1)
+                progress.advance(1, run.name)
+                replays += _replays(run)
+                progress.advance(1, run.name)
         command = shlex.join(["hopplus", *sys.argv[1:]])
         page = runs_page(runs, command, self.language, models, replays)
         path = self.out or report_path(runs)
