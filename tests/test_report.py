@@ -373,3 +373,14 @@ def test_a_run_that_cannot_be_read_is_one_sentence(
     (path / "result.json").unlink()
     assert main(["report", str(path), "--quick"]) == 0  # nothing logged yet
     assert "No returns yet" in capsys.readouterr().out
+
+
+def test_the_time_of_a_page_is_measured(capsys: pytest.CaptureFixture[str]) -> None:
+    few = ["--runs", "2", "--seeds", "2", "--points", "3"]
+    assert main(["bench", "report", *few, "--json"]) == 0
+    speed = json.loads(capsys.readouterr().out)
+    assert 0 < speed["seconds"] < 20
+    assert 5e4 < speed["page_bytes"] < 3e6
+    assert (
+        speed["read_bytes"] > 2 * 3 * 2 * 4 * 40 * 8
+    )  # runs, points, seeds, seats, metrics, digits
