@@ -5,7 +5,7 @@ BIN := .venv/bin
 .PHONY: help demo test lint types unit clean
 
 help:
-	@echo "make demo   plays scripted players, trains four by PPO, evaluates them, writes demo/ppo.gif, holds HOP+ against PPO"
+	@echo "make demo   plays scripted players, trains four by PPO, evaluates them, writes demo/ppo.gif, holds HOP+ against PPO, writes a report"
 	@echo "make test   lint, types and tests (make lint, make types, make unit for one of them)"
 	@echo "make clean  removes the virtual environment and caches"
 	@echo "PYTHON=python3.12 chooses the interpreter; 3.11 or newer is needed"
@@ -25,6 +25,7 @@ demo: .venv/installed
 	$(BIN)/hopplus replay demo/ppo --out demo/ppo.gif
 	rm -rf demo/ladder
 	$(BIN)/hopplus ablate ladder --rungs ppo imagination --steps 2e5 --seeds 2 --runs demo --name ladder
+	$(BIN)/hopplus report demo/ladder/imagination demo/ladder/ppo --out demo/report.html
 
 test: lint types unit
 
@@ -36,6 +37,8 @@ types: .venv/installed
 	$(BIN)/mypy
 
 unit: .venv/installed
+	@{ command -v chromium || command -v chromium-browser || command -v google-chrome; } >/dev/null || \
+	  echo "no chromium here: tests of pages in a browser are skipped (Debian: apt install chromium)"
 	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile
 
 clean:

@@ -173,6 +173,10 @@ def test_a_ladder_is_climbed_though_it_was_stopped(climbed: Path) -> None:
         assert run.result() is not None
         assert run.config().ppo.minibatches == LADDER[name].config.ppo.minibatches
     assert Image.open(climbed / "ladder.png").width > 500
+    page = (climbed / "ladder.html").read_text(encoding="utf-8")
+    assert "<td>ppo as tuned for hop-plus</td>" in page
+    assert '"name":"ppo as tuned for hop-plus","x":[' in page  # its curves
+    assert "⚠ below 5 seeds" in page
     figures = json.loads((climbed / "ladder.json").read_text())
     assert figures["seeds"] == [0, 1]
     ppo, tuned = figures["rungs"]
@@ -201,9 +205,12 @@ def test_again_trains_nothing(
     out = capsys.readouterr().out
     for words in ("ppo as tuned", "return ± 95%", "- ppo", "equal wall time", "too few to tell"):
         assert words in out
+    assert f"the page is {climbed / 'ladder.html'}" in out
+    monkeypatch.setitem(sys.modules, "jinja2", None)  # not everywhere
     assert again(climbed, "--json", "--level", "0") == 0
     figures = json.loads(capsys.readouterr().out)
     assert figures["rungs"][0]["steps_to_level"] <= 384
+    assert figures["page"] is None
 
 
 def test_other_settings_are_not_mixed_in(climbed: Path, capsys: pytest.CaptureFixture[str]) -> None:

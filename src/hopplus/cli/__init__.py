@@ -24,6 +24,7 @@ from hopplus.cli.listing import List
 from hopplus.cli.options import registry
 from hopplus.cli.pretrain import Pretrain
 from hopplus.cli.replay import Replay
+from hopplus.cli.report import Report
 from hopplus.cli.train import Resume, Train
 from hopplus.config import ConfigError
 from hopplus.runs.folder import RunError
@@ -40,6 +41,7 @@ Command = (
     | Annotated[Adapt, tyro.conf.subcommand("adapt")]
     | Annotated[CrossPlay, tyro.conf.subcommand("crossplay")]
     | Annotated[Ablate, tyro.conf.subcommand("ablate")]
+    | Annotated[Report, tyro.conf.subcommand("report")]
     | Annotated[Replay, tyro.conf.subcommand("replay")]
     | Annotated[Export, tyro.conf.subcommand("export")]
     | Annotated[List, tyro.conf.subcommand("list")]

@@ -2,6 +2,8 @@
 
 import json
 import math
+import shlex
+import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -27,6 +29,9 @@ from hopplus.evaluation.ablation import (
 from hopplus.evaluation.ladder_picture import draw_ladder
 from hopplus.evaluation.statistics import ENOUGH, Estimate
 from hopplus.learning.train import Moment, train
+from hopplus.report.ladder import ladder_page
+from hopplus.report.page import write_page
+from hopplus.report.summary import summarise
 from hopplus.runs.folder import RunFolder
 from hopplus.runs.progress import Progress
 from hopplus.runs.watchdog import say
@@ -85,14 +90,28 @@ class Ablate:
         figures = ladder_json(rows, self.level, about)
         write_ladder(folder, figures)
         draw_ladder(folder / "ladder.png", traces, self.level)
+        page = self._show(folder, rows, list(made.values()))
         if self.json:
-            print(json.dumps({"folder": str(folder), **figures}, indent=2))
+            print(json.dumps({"folder": str(folder), "page": page, **figures}, indent=2))
             return 0
         print_rows(rows, f"{folder}, {self.seeds} seeds", self.level)
         if self.seeds < ENOUGH:
             print(f"with {self.seeds} of {ENOUGH} seeds the intervals are wide: too few to tell")
         print(f"all figures, the curves and the runs are in {folder}")
+        if page:
+            print(f"the page is {page}")
         return 0
+
+    def _show(self, folder: Path, rows: Sequence[Row], runs: Sequence[RunFolder]) -> str | None:
+        """Write the page; where it is, unless what it takes is not installed."""
+        command = shlex.join(["hopplus", *sys.argv[1:]])
+        page = ladder_page(f"hopplus ablate: {folder}", rows, summarise(runs), self.level, command)
+        try:
+            write_page(folder / "ladder.html", page)
+        except ImportError:
+            say("the page is left out: jinja2 is not installed here")
+            return None
+        return str(folder / "ladder.html")
 
     def _settled(self, rung: Rung) -> TrainConfig:
         """A rung's configuration with what all rungs have in common."""

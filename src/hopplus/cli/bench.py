@@ -11,6 +11,7 @@ from hopplus.bench.soak import soak
 from hopplus.bench.train import measure_train
 from hopplus.bench.update import UpdateCost, cost_curve, measure_update
 from hopplus.cli.bench_faults import BenchFaults
+from hopplus.cli.bench_report import BenchReport
 from hopplus.cli.bench_search import BenchSearch
 from hopplus.cli.options import check_games, check_positive, check_seed
 from hopplus.config import GameConfig, TrainConfig
@@ -166,6 +167,7 @@ class Bench:
         | Annotated[BenchUpdate, tyro.conf.subcommand("update")]
         | Annotated[BenchSearch, tyro.conf.subcommand("search")]
         | Annotated[BenchFaults, tyro.conf.subcommand("faults")]
+        | Annotated[BenchReport, tyro.conf.subcommand("report")]
         | Annotated[BenchSoak, tyro.conf.subcommand("soak")]
     )
 

@@ -14,7 +14,7 @@ from rich.table import Table
 from hopplus.cli.pretrain import carry_on_pretrain
 from hopplus.config import TrainConfig
 from hopplus.evaluation.statistics import seat_order_test
-from hopplus.learning.restore import new_run, seat_names
+from hopplus.learning.restore import learns_everywhere, new_run
 from hopplus.learning.train import Moment, train
 from hopplus.presets import PRESETS
 from hopplus.runs.folder import RunFolder, open_run
@@ -60,11 +60,6 @@ class Resume:
         if run.kind == TrainConfig.kind:
             return carry_on(run, self.json)
         return carry_on_pretrain(run, self.json, self.data)
-
-
-def learns_everywhere(config: TrainConfig) -> bool:
-    """Whether every seat learns, so that no seat should do better than another."""
-    return set(seat_names(config)) == {"learn"} and len(set(config.game.weights)) == 1
 
 
 def carry_on(run: RunFolder, as_json: bool) -> int:

@@ -24,29 +24,11 @@ from hopplus.games.render import (
     readable_on,
     rgb,
 )
+from hopplus.games.sprites import shapes
 
 SUPER = 3
 PAPER, PLATE, TILES, SHADOW = "#f7f4ee", "#beccae", ("#e7eedb", "#dde7cf"), "#a8b29c"
 INK, MUTED, FAINT, ROCK_TOP = "#343a40", "#767c82", "#dedad1", "#808792"
-# Drawings in hundredths of a square, x from its middle, y downwards; a capital means mirrored too.
-# oval: x y rx ry tilt; area: points; line: width, then points.
-SPRITES = {
-    "S": """Line #6c4a2c 6 7 44 13 32 28 26 37 7; Line #6c4a2c 5 13 32 13 14
-        Line #6c4a2c 5 27 26 24 8; Line #6c4a2c 5 33 18 45 15; Oval #3e2616 26 46 14 6.5 -18
-        Oval #e6c59e 26 46 10.5 4 -18; oval #3e2616 0 55 21 18 0; oval #3e2616 0 86 13 13 0
-        area #3e2616 -21 57 21 57 13 86 -13 86; oval #965c32 0 55 19 16 0; oval #965c32 0 86 11 11 0
-        area #965c32 -18.7 57 18.7 57 11 86 -11 86; oval #e6c59e 0 87 10 9.5 0
-        oval #3e2616 0 83 6 4.2 0; Oval #3e2616 10 59 3 3.6 0; Oval #ffffff 10.5 57.7 1 1 0""",
-    "h": """Oval #707580 11 36 8.5 25 9; oval #707580 0 71 25 22 0; Oval #dee0e5 11 36 6.5 23 9
-        oval #dee0e5 0 71 23 20 0; Oval #ecacb5 11.5 35 3 16 9; Oval #ffffff 7 80 8.5 7 0
-        Oval #343a40 11 67 3 3.6 0; Oval #ffffff 11.5 65.8 1 1 0; oval #ecacb5 0 75.5 3.6 2.6 0""",
-    "D": """area #789bbe -46 88 -43 76 -33 60 -20 52 -8 34 3 28 14 34 22 50 33 58 42 74 46 88
-        area #fdfeff -43 86 -40 76 -31 62 -18 54 -7 37 3 31 12 36 20 52 31 60 39 75 43 86
-        area #cddff0 -43 86 -20 78 4 81 16 66 18 52 31 60 39 75 43 86; oval #cddff0 -18 66 5 2.5 -30
-        oval #789bbe 30 30 2.4 2.4 0; oval #789bbe -30 36 2.4 2.4 0; oval #789bbe -10 18 2 2 0""",
-    "#": """oval #989fa9 -25 25 9 4 -8; oval #989fa9 18 38 13 5 4; oval #5a606a -14 55 8 3 0
-        oval #5a606a 27 22 5 2.4 0; oval #989fa9 20 64 6 2.6 0""",
-}
 # How up to four seats stand around one thing: centre x, y and side of their squares.
 CORNERS = [(0.18, 0.45, 0.34), (0.82, 0.45, 0.34), (0.18, 0.79, 0.34), (0.82, 0.79, 0.34)]
 AROUND = [[(0.77, 0.76, 0.43)], [(0.2, 0.77, 0.38), (0.8, 0.77, 0.38)], CORNERS[:3], CORNERS]
@@ -131,20 +113,18 @@ class _Pen:
 
     def sprite(self, thing: str) -> None:
         """One of SPRITES."""
-        for item in SPRITES[thing].replace("\n", ";").split(";"):
-            kind, fill, *numbers = item.split()
-            v = [float(number) / 100 for number in numbers]
-            for side in (1, -1)[: 1 + kind[0].isupper()]:
-                pairs = zip(v[len(v) % 2 :: 2], v[len(v) % 2 + 1 :: 2], strict=True)
-                points = [self.out(0.5 + side * x, y) for x, y in pairs]
-                if kind.lower() == "oval":
-                    self.oval(0.5 + side * v[0], v[1], v[2], v[3], fill, side * v[4] * 100)
-                elif kind == "area":
-                    self.draw.polygon(points, fill)
-                else:
-                    self.draw.line(points, fill, round(v[0] * self.side))
-                    for point in points:  # round joints and ends
-                        self.draw.circle(point, v[0] * self.side / 2, fill)
+        for shape in shapes(thing):
+            points = [self.out(x, y) for x, y in shape.points]
+            if shape.kind == "oval":
+                ((x, y),), (rx, ry) = shape.points, shape.size
+                self.oval(x, y, rx, ry, shape.fill, shape.tilt)
+            elif shape.kind == "area":
+                self.draw.polygon(points, shape.fill)
+            else:
+                width = shape.size[0] * self.side
+                self.draw.line(points, shape.fill, round(width))
+                for point in points:  # round joints and ends
+                    self.draw.circle(point, width / 2, shape.fill)
 
     def token(self, seat: int, here: bool = True) -> None:
         """A seat's disc; of one that left, a pale ring."""

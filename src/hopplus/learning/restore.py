@@ -51,6 +51,11 @@ def seat_names(config: TrainConfig) -> list[str]:
     return split_names(config.seats, seats) if config.seats else ["learn"] * seats
 
 
+def learns_everywhere(config: TrainConfig) -> bool:
+    """Whether every seat learns, so that no seat should do better than another."""
+    return set(seat_names(config)) == {"learn"} and len(set(config.game.weights)) == 1
+
+
 def is_guest(name: str) -> bool:
     """Whether a name means a run (runs/a, runs/a@2) or a player's file, and no script."""
     return "/" in name or "@" in name or name.endswith(PLAYER_FILE)

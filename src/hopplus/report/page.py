@@ -1,26 +1,39 @@
-"""One page in one file: it opens from disk, needs no network, and runs no script.
+"""One page in one file: it opens from disk, needs no network, and runs no script but its own.
 
 Everything written on it is text from elsewhere and escaped; pictures are images that cannot run
-anything either.
+anything either. Where a section has a view, the page's own script draws it from data that is
+written beside it as JSON; the browser is told to run that script, by its hash, and no other.
 """
 
 import base64
+import hashlib
 import io
+import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
+
+from hopplus.report.words import Language, Words
 from hopplus.runs.checkpoint import write_durably
 from hopplus.runs.folder import clear_errors
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+HERE = Path(__file__).parent
+SCRIPTS = ("page.js", "lines.js", "chart.js", "curves.js", "board.js", "replay.js")
+DIGITS = 4  # that count, of a number for a view
+# Letters that could end a block of JSON, or a line of it, as JSON writes any letter.
+UNSAFE = {ord(letter): f"\\u{ord(letter):04x}" for letter in "<>&\u2028\u2029"}
+
 
 @dataclass(frozen=True)
 class Section:
-    """A part of a page, folded away if it is not `open`."""
+    """A part of a page: text, a table, pictures, something to handle, in this order."""
 
     title: str
     text: str = ""  # lines are kept
@@ -28,6 +41,8 @@ class Section:
     pictures: "Sequence[tuple[str, Figure]]" = ()  # with their descriptions
     header: Sequence[str] = ()
     rows: Sequence[Sequence[str]] = ()
+    view: Literal["", "curves", "replay"] = ""  # what the script draws
+    data: Any = None  # for the view, as JSON has it; arrays are lists
 
 
 @dataclass(frozen=True)
@@ -40,18 +55,75 @@ class Page:
     lines: Sequence[str] = ()  # below the answer
     command: str = ""  # to repeat it
     sections: Sequence[Section] = field(default_factory=tuple)
+    language: Language = "en"
 
 
 def write_page(path: Path, page: Page) -> None:
     """Write a page as one HTML file."""
-    from jinja2 import Environment  # playing and learning do without
-
-    template = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    template.filters["image"] = _image
-    text = template.from_string(_TEMPLATE).render(page=page)
+    text = page_text(page)
     with clear_errors(f"write {path}"):
         path.parent.mkdir(parents=True, exist_ok=True)
         write_durably(path, text.encode())
+
+
+def page_text(page: Page) -> str:
+    """The HTML of a page."""
+    from jinja2 import Environment, FileSystemLoader  # playing and learning do without
+
+    template = Environment(
+        loader=FileSystemLoader(HERE), autoescape=True, trim_blocks=True, lstrip_blocks=True
+    )
+    words = Words(page.language)
+    template.filters |= {"image": _image, "json": as_json}
+    script = _script() if any(section.view for section in page.sections) else ""
+    return template.get_template("page.html").render(
+        page=page,
+        say=words,
+        words=words.known,
+        locale=words.locale,
+        style=(HERE / "page.css").read_text(encoding="utf-8"),
+        script=script,
+        digest=_digest(script) if script else "",
+    )
+
+
+def as_json(tree: Any) -> str:
+    """JSON that may stand in a page: nothing in it ends the block it stands in.
+
+    Numbers keep the digits that can be seen; null stands for those that are none.
+    """
+    text = json.dumps(_plain(tree), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.translate(UNSAFE)
+
+
+def _plain(tree: Any) -> Any:
+    match tree:
+        case dict():
+            return {str(name): _plain(value) for name, value in tree.items()}
+        case np.ndarray():
+            return _plain(tree.tolist())
+        case list() | tuple():
+            return [_plain(value) for value in tree]
+        case float():
+            return _short(tree)
+        case np.generic():
+            return _plain(tree.item())
+    return tree
+
+
+def _short(number: float) -> float | None:
+    if not math.isfinite(number):
+        return None
+    short = float(f"{number:.{DIGITS}g}")
+    return int(short) if short.is_integer() and abs(short) < 2**53 else short
+
+
+def _script() -> str:
+    return "\n".join((HERE / name).read_text(encoding="utf-8") for name in SCRIPTS)
+
+
+def _digest(script: str) -> str:
+    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
 
 
 def _image(figure: "Figure") -> str:
@@ -59,68 +131,3 @@ def _image(figure: "Figure") -> str:
     drawn = io.BytesIO()
     figure.savefig(drawn, format="svg")
     return "data:image/svg+xml;base64," + base64.b64encode(drawn.getvalue()).decode()
-
-
-_TEMPLATE = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy"
- content="default-src 'none'; img-src data:; style-src 'unsafe-inline'">
-<title>{{ page.title }}</title>
-<style>
-:root { color-scheme: light dark; --good: #007a55; --bad: #b34700; --line: #8886; }
-@media (prefers-color-scheme: dark) { :root { --good: #4cc9a0; --bad: #ff9d5c; } }
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 68rem; margin: 2rem auto; padding: 0 1rem; }
-h1 { font-size: 1.3rem; } h2 { font-size: 1.1rem; margin: 0; display: inline; }
-.answer { border-left: .4rem solid; padding: .6rem 1rem; margin: 1rem 0; background: #8881; }
-.answer strong { font-size: 1.3rem; }
-.good { border-color: var(--good); } .bad { border-color: var(--bad); }
-section { border-top: 1px solid var(--line); padding: .8rem 0; }
-.tag { font-weight: 600; margin-left: .6rem; }
-.tag.good { color: var(--good); } .tag.bad { color: var(--bad); }
-p, pre { white-space: pre-wrap; overflow-wrap: anywhere; }
-img { max-width: 100%; height: auto; background: white; border-radius: 4px; }
-table { border-collapse: collapse; display: block; overflow-x: auto; }
-th, td { padding: .2rem .7rem; text-align: right; border-bottom: 1px solid var(--line); }
-th:first-child, td:first-child { text-align: left; }
-code { background: #8882; padding: .1rem .3rem; }
-@media print { section { break-inside: avoid; } }
-</style>
-</head>
-<body>
-<h1>{{ page.title }}</h1>
-<div class="answer {{ page.mark }}"><strong>{{ page.answer }}</strong>
-{% for line in page.lines %}
-<p>{{ line }}</p>
-{% endfor %}
-</div>
-{% if page.command %}
-<p>Repeat it with <code>{{ page.command }}</code></p>
-{% endif %}
-{% for section in page.sections %}
-<section>
-<h2>{{ section.title }}</h2>
-{% if section.mark %}
-<span class="tag {{ section.mark }}">{{ "✓ fine" if section.mark == "good" else "✗ wrong" }}</span>
-{% endif %}
-{% if section.text %}
-<p>{{ section.text }}</p>
-{% endif %}
-{% if section.rows %}
-<table>
-<tr>{% for name in section.header %}<th>{{ name }}</th>{% endfor %}</tr>
-{% for row in section.rows %}
-<tr>{% for cell in row %}<td>{{ cell }}</td>{% endfor %}</tr>
-{% endfor %}
-</table>
-{% endif %}
-{% for description, figure in section.pictures %}
-<p><img alt="{{ description }}" src="{{ figure | image }}"></p>
-{% endfor %}
-</section>
-{% endfor %}
-</body>
-</html>
-"""

@@ -140,13 +140,21 @@ class RunFolder:
 
     def metrics(self) -> list[dict[str, Any]]:
         """What was logged, a record per update; an unfinished last line is left out."""
+        return list(self.records())
+
+    def records(self) -> Iterator[dict[str, Any]]:
+        """The same, one after the other: all of a long run take much room."""
         if not self.metrics_file.exists():
-            return []
-        lines = self.metrics_file.read_text(encoding="utf-8").split("\n")[:-1]
-        try:
-            return [json.loads(line) for line in lines]
-        except ValueError as error:
-            raise ConfigError(f"{self.metrics_file} is damaged: {error}") from error
+            return
+        with self.metrics_file.open(encoding="utf-8") as file:
+            for line in file:
+                if not line.endswith("\n"):
+                    return
+                try:
+                    record = json.loads(line)
+                except ValueError as error:
+                    raise ConfigError(f"{self.metrics_file} is damaged: {error}") from error
+                yield record
 
     def rewind(self, update: int) -> None:
         """Forget what was logged after an update, because it will be logged again."""

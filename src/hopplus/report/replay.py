@@ -1,0 +1,29 @@
+"""Episodes to look at, step by step, through the eyes of any seat."""
+
+from collections.abc import Sequence
+from dataclasses import astuple
+from typing import Any
+
+from hopplus.games.render import PALETTE, readable_on
+from hopplus.games.sprites import shapes
+from hopplus.report.page import Section
+from hopplus.report.words import Words
+
+DRAWN = {"stag": "S", "hare": "h", "snow": "D"}  # kinds of things that there are drawings of
+
+
+def replay_section(replays: Sequence[tuple[str, dict[str, Any]]], say: Words) -> Section:
+    """Recorded episodes by the name of their run, for the page's script to show."""
+    data = {
+        "replays": [{"name": name, **replay} for name, replay in replays],
+        "seats": [{"back": colour, "ink": readable_on(colour)} for colour in PALETTE],
+        "sprites": {
+            name: [list(astuple(shape)) for shape in shapes(symbol)]
+            for name, symbol in {**DRAWN, "rock": "#"}.items()
+        },
+    }
+    text = say(
+        "Keys: arrows go a step back and on, Home and End to the first and the last moment, the"
+        " space bar plays and stops, a number picks the seat to look through."
+    )
+    return Section(say("Replay"), text, view="replay", data=data)

@@ -1,0 +1,193 @@
+"""The page of one run, or of several side by side."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hopplus.config import TrainConfig
+from hopplus.evaluation.statistics import Estimate, estimate
+from hopplus.report.curves import curves_section
+from hopplus.report.page import Page, Section
+from hopplus.report.replay import replay_section
+from hopplus.report.summary import Summary
+from hopplus.report.words import Language, Words
+
+
+def runs_page(
+    runs: Sequence[Summary],
+    command: str,
+    language: Language = "en",
+    models: Sequence[Section] = (),
+    replays: Sequence[tuple[str, dict[str, Any]]] = (),
+) -> Page:
+    """Summary, curves, models and replays, the last two as far as they are given.
+
+    `replays` are by the name of their run, as `hopplus.evaluation.replays` records them.
+    """
+    say = Words(language)
+    warnings = _warnings(runs, say)
+    told = any(run.returns is not None for run in runs)
+    about = [say("Returns are means over the last tenth of a run.")] * told
+    sections = [
+        Section(
+            say("Summary"),
+            header=["", *(run.name for run in runs)],
+            rows=[[say(name), *cells] for name, cells in _rows(runs, say)],
+        ),
+        curves_section([run.curved for run in runs], say),
+        *models,
+    ]
+    if replays:
+        sections.append(replay_section(replays, say))
+    return Page(
+        f"hopplus: {', '.join(run.name for run in runs)}",
+        _headline(runs, say),
+        "bad" if warnings else "good",
+        [*about, *warnings],
+        command,
+        sections,
+        language,
+    )
+
+
+def _headline(runs: Sequence[Summary], say: Words) -> str:
+    """The return of the run, or of the best one, beside the best possible."""
+    known = [run for run in runs if run.mean_return is not None]
+    if not known:
+        losses = [_held_out(run) for run in runs]
+        if len(runs) == 1 and losses[0] is not None:
+            return say("Held-out loss {loss}", loss=_said(losses[0]))
+        return say("No returns yet")
+    best = max(known, key=lambda run: run.mean_return.mean if run.mean_return else 0.0)
+    text = "Mean return {mean} of {best} at best"
+    if len(runs) > 1:
+        text = "{name} has the highest mean return: {mean} of {best} at best"
+    values = {"name": best.name, "mean": str(best.mean_return), "best": _number(best.best)}
+    return say(text, **values)
+
+
+def _warnings(runs: Sequence[Summary], say: Words) -> list[str]:
+    several = len(runs) > 1
+    lines = [
+        f"⚠ {run.name}: {say(one)}" if several else f"⚠ {say(one)}"
+        for run in runs
+        for one in run.warnings()
+    ]
+    games = [run.config.game for run in runs if run.config]
+    if any(game != games[0] for game in games):
+        lines.append(f"⚠ {say('these runs play different games: returns cannot be compared')}")
+    return lines
+
+
+Row = tuple[str, list[str]]
+
+
+def _rows(runs: Sequence[Summary], say: Words) -> list[Row]:
+    """What is said of every run; rows that say nothing of any are left out."""
+    seats = max((run.returns.shape[1] for run in runs if run.returns is not None), default=0)
+    facts: list[tuple[str, Callable[[Summary], str]]] = [
+        ("mean return ± 95%", lambda run: str(run.mean_return) if run.mean_return else ""),
+        ("best possible", lambda run: _number(run.best)),
+        ("share of the best", _share),
+        ("lowest and highest seed", _ends),
+    ]
+    rows = [(name, [fact(run) for run in runs]) for name, fact in facts]
+    for seat in range(seats):
+        rows.append((say("return of seat {seat} ± 95%", seat=seat), [_seat(r, seat) for r in runs]))
+    facts = [
+        ("held-out loss ± 95%", lambda run: _said(_held_out(run))),
+        ("value loss", lambda run: _figure(run, "value_loss")),
+        ("learns", lambda run: _learns(run, say)),
+        ("game", lambda run: _game(run.config, say)),
+        ("seats", lambda run: _seats(run)),
+        ("steps of each seed", lambda run: f"{run.steps:,}" if run.config else ""),
+        ("epochs", lambda run: "" if run.config else f"{run.steps:,}"),
+        ("seeds", lambda run: str(run.seeds)),
+        ("time", lambda run: _time(run, say)),
+        ("machine", lambda run: str(run.facts.get("hardware") or "")),
+        ("revision", lambda run: str(run.facts.get("git") or "")),
+        ("command", lambda run: run.command),
+    ]
+    rows += [(name, [fact(run) for run in runs]) for name, fact in facts]
+    return [(name, cells) for name, cells in rows if any(cells)]
+
+
+def _share(run: Summary) -> str:
+    return f"{run.mean_return.mean / run.best:.1%}" if run.mean_return and run.best else ""
+
+
+def _ends(run: Summary) -> str:
+    if run.returns is None or len(run.returns) < 2:
+        return ""
+    means = run.returns.mean(axis=1)
+    return f"{means.min():.3f}, {means.max():.3f}"
+
+
+def _seat(run: Summary, seat: int) -> str:
+    if run.returns is None or seat >= run.returns.shape[1]:
+        return ""
+    return str(estimate(run.returns[:, seat]))
+
+
+def _held_out(run: Summary) -> Estimate | None:
+    """Of the best epoch of every seed."""
+    loss = (run.result or {}).get("held_out_loss")
+    try:
+        return estimate(np.array(loss, float)) if loss else None
+    except (TypeError, ValueError):
+        return None
+
+
+def _figure(run: Summary, name: str) -> str:
+    value = (run.result or {}).get(name)
+    return f"{value:.3f}" if isinstance(value, float) else ""
+
+
+def _learns(run: Summary, say: Words) -> str:
+    config = run.config
+    if config is None:
+        return say("a model: {kind}", kind=run.run.kind)
+    parts = [say("policy"), *map(say, config.parts)]
+    if config.search.simulations:
+        parts.append(say("search with {n} simulations", n=config.search.simulations))
+    if config.memory.kind != "none":
+        parts.append(say("memory"))
+    return ", ".join(parts)
+
+
+def _game(config: TrainConfig | None, say: Words) -> str:
+    if config is None:
+        return ""
+    game = config.game
+    text = "{name}, {rows}x{columns}, stags: {stags}, hares: {hares}, obstacles: {obstacles}"
+    values = {name: getattr(game, name) for name in ("name", "rows", "columns", "stags", "hares")}
+    return say(text, **values, obstacles=game.obstacles)
+
+
+def _seats(run: Summary) -> str:
+    return ", ".join((run.config.seats or "").split(",")) if run.config else ""
+
+
+def _time(run: Summary, say: Words) -> str:
+    if run.seconds is None:
+        return ""
+    first = (run.result or {}).get("first_update_seconds")
+    text = "{all} s"
+    if isinstance(first, float):
+        text = "{all} s, of which {first} s until the first update"
+    return say(text, all=f"{run.seconds:,.0f}", first=f"{first or 0:,.0f}")
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:g}"
+
+
+def _said(value: Estimate | None) -> str:
+    return "" if value is None else str(value)
+
+
+def report_path(runs: Sequence[Summary]) -> Path:
+    """Where the page goes if nobody says: into the run, or, of several, here."""
+    return runs[0].run.path / "report.html" if len(runs) == 1 else Path("report.html")
