@@ -3,7 +3,7 @@
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
 import jax
 import tyro
@@ -11,32 +11,51 @@ from rich.console import Console
 from rich.table import Table
 
 from hopplus.cli.options import check_positive, check_seat, check_seed
-from hopplus.config import ConfigError, SearchConfig
+from hopplus.cli.subject import Subject, find_subject
+from hopplus.config import ConfigError, GameConfig, SearchConfig
 from hopplus.evaluation.adaptation import Adaptation, adapt, companies
+from hopplus.evaluation.online import LEARN, Online
 from hopplus.evaluation.references import read_references
+from hopplus.evaluation.statistics import Estimate
+from hopplus.evaluation.streams import AtTheEnd, ByEpisode, Score
 from hopplus.games import make_game
-from hopplus.learning.restore import find_guests, run_players
-from hopplus.runs.folder import open_run
+from hopplus.learning.restore import find_guests
 from hopplus.runs.progress import Progress
 
 
 @dataclass(frozen=True)
 class Adapt:
-    """Seat one player of a run among others who stay the same, and watch its returns by the number
-    of the episode. It learns nothing on the way: it has its memory, its belief, its inference."""
+    """Seat one player among others who stay the same, and watch its returns by the number of the
+    episode."""
 
-    run_folder: Annotated[Path, tyro.conf.Positional]
-    """The run whose player is tried, in each of its seeds."""
+    subject: Annotated[tuple[str, ...], tyro.conf.Positional]
+    """A run, whose player is tried in each of its seeds; exported players, each as a seed; or a
+    preset, which first learns against all mixtures."""
     against: tuple[str, ...] = ("all",)
     """The others, from the next seat on, one name per seat: stag,stag,hare noisy-hare:0.2,stag,hare
-    ...; all for every mixture of the game's scripted players."""
+    runs/a@1,runs/a@2,switch ...; learn for one who goes on learning too (online only); all for
+    every mixture of the game's scripted players."""
     episodes: int = 5
     """Episodes of a trial."""
+    protocol: Literal["episodes", "hop"] = "episodes"
+    """Returns by episode; or HOP's protocol, 2,400 steps of which the last 600 count."""
+    learning: Literal["none", "online"] = "none"
+    """Nothing is learned on the way, so that a player has its inference, belief and memory alone;
+    or it goes on learning as it did in its run, in each trial anew."""
+    learning_rate: float | None = None
+    """Step size of the policy while it learns online; that of the run when not given."""
     trials: int = 1024
     """Trials against each company, for each seat and seed."""
     seat: int | None = None
     """Where it sits; each seat in turn when not given."""
     search: SearchConfig = field(default_factory=SearchConfig)
+    game: GameConfig = field(default_factory=GameConfig)
+    steps: int | None = None
+    """Environment steps for which a preset learns first; its own when not given."""
+    seeds: int = 5
+    """Seeds of a preset."""
+    runs: Path = Path("runs")
+    """The folder for the run of a preset."""
     references: Path | None = None
     """A file that `hopplus certify` has kept, to tell the share of the gap that is closed."""
     seed: int = 0
@@ -45,57 +64,78 @@ class Adapt:
     """Print JSON instead of a table."""
 
     def run(self) -> int:
-        check_positive(episodes=self.episodes, trials=self.trials)
+        check_positive(episodes=self.episodes, trials=self.trials, seeds=self.seeds)
         check_seed(self.seed)
-        run = open_run(self.run_folder)
-        config = run.config()
-        game = make_game(config.game)
+        subject = find_subject(self.subject, self.game, self.steps, self.seeds, self.runs)
+        game = make_game(subject.game)
         if self.seat is not None:
             check_seat(self.seat, game.seats)
         seats = range(game.seats) if self.seat is None else [self.seat]
         wanted = companies(self.against, game)
+        online = self._online(subject)
+        if not online and any(LEARN in company for company in wanted):
+            raise ConfigError("learn is among the others, which needs --learning online")
         guests = find_guests([name for company in wanted for name in company])
         known = read_references(self.references) if self.references else None
-        if known and known.game != config.game:
-            raise ConfigError(f"{self.references} is of another game than {self.run_folder}")
-        players = [run_players(run, seed) for seed in range(config.seeds)]
-        total = len(wanted) * len(seats) * self.trials * config.seeds
+        if known and known.game != subject.game:
+            raise ConfigError(f"{self.references} is of another game than {subject.name}")
+        score: Score = ByEpisode(self.episodes) if self.protocol == "episodes" else AtTheEnd()
+        total = len(wanted) * len(seats) * self.trials * len(subject.players)
         with Progress("playing", total, "trials") as progress:
             found = adapt(
                 game,
-                players,
+                subject.players,
                 wanted,
                 guests,
                 list(seats),
-                self.episodes,
+                score,
                 self.trials,
                 self.search,
                 jax.random.key(self.seed),
+                online,
                 progress.advance,
             )
         closed = found.closed(known) if known else None
+        learning = online.learns if online else "none"
         if self.json:
-            shares = {"closed": closed}
-            print(json.dumps({"learning": "none", **found.as_json(), **shares}, indent=2))
+            shares: dict[str, Any] = {
+                "closed": [one.as_json() for one in closed] if closed else None
+            }
+            print(json.dumps({"learning": learning, **found.as_json(), **shares}, indent=2))
             return 0
-        print_adaptation(found, str(self.run_folder), closed)
+        print_adaptation(found, f"{subject.name}, learning: {learning}", closed)
+        if known and closed is None:
+            print("among this company there is no gap between blind and told to close")
         return 0
 
+    def _online(self, subject: Subject) -> Online | None:
+        if self.learning == "none":
+            if self.learning_rate is not None:
+                raise ConfigError("--learning-rate is given, but --learning is none")
+            return None
+        if subject.config is None:
+            raise ConfigError(
+                "to learn online takes a run, which says how: a player alone does not"
+            )
+        if self.search != SearchConfig():
+            raise ConfigError("--search is given, but online a player learns as in its run")
+        if self.learning_rate is not None:
+            check_positive(learning_rate=self.learning_rate)
+        return Online(subject.config, learning_rate=self.learning_rate)
 
-def print_adaptation(found: Adaptation, name: str, closed: list[float] | None) -> None:
-    """The returns by episode for people, on stdout."""
+
+def print_adaptation(found: Adaptation, name: str, closed: list[Estimate] | None) -> None:
+    """The returns for people, on stdout."""
     seeds = found.returns.shape[0]
-    table = Table(
-        title=f"{name}, learning: none, {seeds} seed{'s' * (seeds > 1)}", title_justify="left"
-    )
+    table = Table(title=f"{name}, {seeds} seed{'s' * (seeds > 1)}", title_justify="left")
     table.add_column("others")
-    for number in range(found.returns.shape[2]):
-        table.add_column(f"episode {number + 1}", justify="right")
+    for column in found.columns:
+        table.add_column(column, justify="right")
     for place, company in enumerate(found.companies):
         table.add_row(", ".join(company), *map(str, found.estimates(place)))
     table.add_section()
     table.add_row("mean", *map(str, found.means()))
     if closed:
-        table.add_row("gap closed", *(f"{share:.0%}" for share in closed))
+        table.add_row("share of the gap closed", *map(str, closed))
     Console().print(table)
     print("mean returns ± 95% over seeds" if seeds > 1 else "one seed: no interval can be told")

@@ -1,7 +1,7 @@
 """`hopplus diagnose adaptation`: where is it lost what kind of players one faces?"""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,12 +11,13 @@ from rich.console import Console
 from rich.table import Table
 
 from hopplus.cli.options import check_positive, check_seat, check_seed
+from hopplus.cli.subject import find_subject
+from hopplus.config import ConfigError, GameConfig
 from hopplus.diagnosis.measures import finite
 from hopplus.diagnosis.understanding import Understanding, understanding
 from hopplus.evaluation.statistics import estimate
 from hopplus.games import make_game
-from hopplus.learning.restore import run_players
-from hopplus.runs.folder import open_run
+from hopplus.presets import PRESETS
 from hopplus.runs.progress import Progress
 
 TIMES = (0, 1, 2, 4, 6, 8, 12, 16, 24)
@@ -27,8 +28,9 @@ class DiagnoseAdaptation:
     """Watch a run's player among scripted company: can it be read from what it infers who they are,
     do its models tell what they do, and does its policy listen?"""
 
-    run_folder: Annotated[Path, tyro.conf.Positional]
-    """The run whose player is watched, in each of its seeds."""
+    subject: Annotated[tuple[str, ...], tyro.conf.Positional]
+    """A run, whose player is watched in each of its seeds; or exported players, each as a seed."""
+    game: GameConfig = field(default_factory=GameConfig)
     episodes: int = 2
     """Episodes of a trial."""
     trials: int = 2160
@@ -43,15 +45,15 @@ class DiagnoseAdaptation:
     def run(self) -> int:
         check_positive(episodes=self.episodes, trials=self.trials)
         check_seed(self.seed)
-        run = open_run(self.run_folder)
-        config = run.config()
-        game = make_game(config.game)
+        if any(name in PRESETS for name in self.subject):
+            raise ConfigError("a preset has learned nothing yet: give a run, or exported players")
+        subject = find_subject(self.subject, self.game, None, 1, Path())
+        game = make_game(subject.game)
         check_seat(self.seat, game.seats)
         times = [time for time in TIMES if time < game.horizon]
         found = []
-        with Progress("watching", config.seeds, "seeds") as progress:
-            for seed in range(config.seeds):
-                learned = run_players(run, seed)
+        with Progress("watching", len(subject.players), "seeds") as progress:
+            for seed, learned in enumerate(subject.players):
                 player = learned.get(self.seat, learned[min(learned)])
                 found.append(
                     understanding(
@@ -62,7 +64,7 @@ class DiagnoseAdaptation:
         if self.json:
             print(json.dumps(finite(as_json(found)), indent=2))
             return 0
-        print_understanding(found, str(self.run_folder))
+        print_understanding(found, subject.name)
         return 0
 
 

@@ -68,12 +68,12 @@ def understanding(
 ) -> Understanding:
     """Watch a player in about so many trials among the game's scripted players."""
     wanted = mixtures(game)
-    table, params = make_trials(game, focal, wanted, {}, seat, episodes, SearchConfig())
+    table, params = make_trials(game, focal, wanted, {}, seat, SearchConfig())
     kinds, others = len(table.others), game.seats - 1
     companies = np.array(list(product(range(kinds), repeat=others)))  # [K ** M, M]
     pairs = max(1, trials // (2 * len(companies)))
     drawn = np.tile(np.repeat(companies, 2, axis=0), (pairs, 1))  # [B, M] two of each, in a row
-    seen = _watched(table, params, jnp.asarray(drawn), jax.random.key(seed))
+    seen = _watched(table, params, jnp.asarray(drawn), episodes, jax.random.key(seed))
     seen = jax.device_get(seen)
     probe = np.array([[_read(seen, drawn, kinds, e, t) for t in times] for e in range(episodes)])
     bags = list(combinations_with_replacement(range(kinds), others))
@@ -103,14 +103,14 @@ def understanding(
 
 @eqx.filter_jit
 def _watched(
-    table: Trials, params: tuple[Params, ...], drawn: jax.Array, key: jax.Array
+    table: Trials, params: tuple[Params, ...], drawn: jax.Array, episodes: int, key: jax.Array
 ) -> Watched:
     game, seat = table.game, table.seat
     places = (np.arange(game.seats) - seat - 1) % game.seats  # of each seat among the others
     choices = drawn[:, np.minimum(places, game.seats - 2)]  # [B, N]
     keys = jax.random.split(key, len(drawn))
     plays = jax.vmap(lambda key, chosen: begun(game, table.seating, key, chosen))(keys, choices)
-    steps = table.episodes * game.horizon
+    steps = episodes * game.horizon
     trajectory = rollout(game, table.seating, params, plays, steps)[1]
     mind: Mind = jax.tree.map(lambda leaf: leaf[0], params[table.group])
     actor = table.focal.actor if isinstance(table.focal, Planner) else table.focal

@@ -8,8 +8,10 @@ import jax
 import numpy as np
 
 from hopplus.config import SearchConfig
+from hopplus.evaluation.online import Online
 from hopplus.evaluation.references import References
 from hopplus.evaluation.statistics import Estimate, estimate
+from hopplus.evaluation.streams import Score
 from hopplus.evaluation.trials import Names, make_trials, mixtures
 from hopplus.games.game import Game
 from hopplus.learning.restore import full_name
@@ -22,33 +24,37 @@ class Adaptation:
     """Mean returns of the focal player, over all trials and its seats."""
 
     companies: list[Names]  # [K]
-    returns: np.ndarray  # [S, K, episodes]
+    columns: list[str]  # [C] what was read: episodes, or the end
+    returns: np.ndarray  # [S, K, C]
 
     def estimates(self, place: int) -> list[Estimate]:
-        """By episode, among one company."""
+        """By column, among one company."""
         return [estimate(column) for column in self.returns[:, place].T]
 
     def means(self) -> list[Estimate]:
-        """By episode, over all companies."""
+        """By column, over all companies."""
         return [estimate(column) for column in self.returns.mean(axis=1).T]
 
-    def closed(self, known: References) -> list[float]:
-        """By episode, the share of the gap between blind and told that is closed, averaged over the
-        companies that have been measured."""
+    def closed(self, known: References) -> list[Estimate] | None:
+        """By column, the share of the gap between blind and told that is closed, averaged over the
+        companies that have been measured, over the seeds of the player; None where there is no
+        gap."""
         places = {company: place for place, company in enumerate(known.companies)}
-        shared = [
-            (number, places[company])
-            for number, company in enumerate(self.companies)
-            if company in places
-        ]
-        own = self.returns.mean(axis=0)[[number for number, _ in shared]].mean(axis=0)
-        held = [place for _, place in shared]
-        blind, told = known.blind[:, held].mean(), known.told[:, held].mean()
-        return [float(share) for share in (own - blind) / (told - blind)]
+        held = [number for number, company in enumerate(self.companies) if company in places]
+        if not held:
+            return None
+        there = [places[self.companies[number]] for number in held]
+        gap = estimate((known.told - known.blind)[:, there].mean(axis=1))
+        if not gap.mean > 0 or gap.mean < gap.half_width < float("inf"):
+            return None
+        own = self.returns[:, held].mean(axis=1)  # [S, C]
+        shares = (own - known.blind[:, there].mean()) / gap.mean
+        return [estimate(column) for column in shares.T]
 
     def as_json(self) -> dict[str, Any]:
         return {
             "companies": [list(company) for company in self.companies],
+            "columns": self.columns,
             "returns": self.returns.tolist(),
             "means": [mean.as_json() for mean in self.means()],
         }
@@ -69,27 +75,33 @@ def companies(against: Sequence[str], game: Game) -> list[Names]:
 
 def adapt(
     game: Game,
-    players: Sequence[dict[int, Trained]],
+    players: Sequence[Mapping[int, Trained]],
     wanted: Sequence[Names],
     guests: Mapping[str, Trained],
     seats: Sequence[int],
-    episodes: int,
+    score: Score,
     trials: int,
     search: SearchConfig,
     key: jax.Array,
+    online: Online | None = None,
     on_progress: Callable[[int, str], None] = lambda count, note: None,
 ) -> Adaptation:
     """Play trials among every company, for each of [S] seeds with its learned players by seat.
 
     Where nobody has learned in a seat, the player of the first that has sits there.
     """
-    returns = np.zeros((len(players), len(wanted), episodes))
+    returns = np.zeros((len(players), len(wanted), len(score.columns)))
+    steps = score.steps_of or len(score.columns) * game.horizon
     for seat in seats:
         for number, learned in enumerate(players):
-            focal = learned.get(seat, learned[min(learned)])
-            table, params = make_trials(game, focal, wanted, guests, seat, episodes, search)
             own_key = jax.random.fold_in(jax.random.fold_in(key, seat), number)
-            played = table.returns(params, wanted, trials, own_key)
-            returns[number] += played.mean(axis=1) / len(seats)
+            focal = learned.get(seat, learned[min(learned)])
+            if online:
+                known = {**learned, seat: focal}
+                streams = online.streams(known, wanted, guests, seat, steps, trials, own_key)
+            else:
+                table, params = make_trials(game, focal, wanted, guests, seat, search)
+                streams = table.streams(params, wanted, steps, trials, own_key)
             on_progress(trials * len(wanted), f"seat {seat}, seed {number}")
-    return Adaptation(list(wanted), returns)
+            returns[number] += score(streams) / len(seats)
+    return Adaptation(list(wanted), score.columns, returns)

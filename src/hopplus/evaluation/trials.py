@@ -10,7 +10,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from hopplus.config import SearchConfig
+from hopplus.config import FOR_EVER, SearchConfig
+from hopplus.evaluation.streams import Streams
 from hopplus.games.game import Game
 from hopplus.learning.company import Company, fitting
 from hopplus.learning.rollout import Play, rollout, start
@@ -34,17 +35,6 @@ def mixtures(game: Game) -> list[Names]:
     return list(combinations_with_replacement(kinds, game.seats - 1))
 
 
-def for_trials(player: Player, episodes: int) -> Player:
-    """The same player, who counts on the same company for so many episodes."""
-    if isinstance(player, Planner):
-        actor = for_trials(player.actor, episodes)
-        assert isinstance(actor, Actor)
-        return replace(player, actor=actor)
-    if isinstance(player, Actor):
-        return replace(player, parts=replace(player.parts, trial=episodes))
-    return player
-
-
 @eqx.filter_jit
 def play_trials(
     game: Game,
@@ -52,13 +42,13 @@ def play_trials(
     params: tuple[Params, ...],
     keys: jax.Array,
     choices: jax.Array,
-    episodes: int,
-) -> jax.Array:
-    """[B, episodes, N] returns of the first episodes of each of [B] trials, with the ones of the
-    mixtures [B, N] seated throughout."""
+    steps: int,
+) -> tuple[jax.Array, jax.Array]:
+    """[T, B, N] rewards of so many steps of each of [B] trials, with the ones of the mixtures
+    [B, N] seated throughout; and [T, B] where episodes ended."""
     plays = jax.vmap(lambda key, chosen: begun(game, seating, key, chosen))(keys, choices)
-    trajectory = rollout(game, seating, params, plays, episodes * game.horizon)[1]
-    return episode_returns(trajectory.outcome.reward, trajectory.outcome.done, episodes)
+    outcome = rollout(game, seating, params, plays, steps)[1].outcome
+    return outcome.reward, outcome.done
 
 
 def begun(game: Game, seating: Seating, key: jax.Array, choices: jax.Array) -> Play:
@@ -72,26 +62,18 @@ def episode_numbers(done: jax.Array) -> jax.Array:
     return jnp.cumsum(ended, axis=0) - ended
 
 
-def episode_returns(reward: jax.Array, done: jax.Array, episodes: int) -> jax.Array:
-    """[B, episodes, N] returns of the first episodes, from rewards [T, B, N] and where they ended
-    [T, B]."""
-    which = episode_numbers(done)[..., None] == jnp.arange(episodes)  # [T, B, E]
-    return jnp.einsum("tbe,tbn->ben", which.astype(reward.dtype), reward, precision="highest")
-
-
 @dataclass(frozen=True)
 class Trials:
-    """One program that seats a player among any of some others, for trials of so many episodes."""
+    """One program that seats a player among any of some others, who stay."""
 
     game: Game
     focal: Player
     others: tuple[Player, ...]
     seat: int
-    episodes: int
 
     @cached_property
     def seating(self) -> Seating:
-        mixture = Mixture(self.others, trial=self.episodes)
+        mixture = Mixture(self.others, trial=FOR_EVER)
         places = range(self.game.seats)
         return Seating(tuple(self.focal if place == self.seat else mixture for place in places))
 
@@ -107,11 +89,16 @@ class Trials:
         count = self.game.seats
         return [names.index(around[(place - self.seat) % count]) for place in range(count)]
 
-    def returns(
-        self, params: tuple[Params, ...], companies: Sequence[Names], trials: int, key: jax.Array
-    ) -> np.ndarray:
-        """[K, trials, episodes] returns of the focal player among each of these companies, on the
-        same boards."""
+    def streams(
+        self,
+        params: tuple[Params, ...],
+        companies: Sequence[Names],
+        steps: int,
+        trials: int,
+        key: jax.Array,
+    ) -> Streams:
+        """What the focal player gets in so many steps among each of these companies, on the same
+        boards."""
         chosen = np.array([self.choices(company) for company in companies])  # [K, N]
         together = min(len(chosen), max(1, MOST_GAMES // trials))  # companies side by side
         keys = jnp.tile(jax.random.split(key, trials), together)
@@ -119,10 +106,17 @@ class Trials:
         for first in range(0, len(chosen), together):
             some = np.resize(chosen[first : first + together], (together, self.game.seats))
             choices = jnp.asarray(np.repeat(some, trials, axis=0))
-            found = play_trials(self.game, self.seating, params, keys, choices, self.episodes)
-            returns = np.asarray(found[:, :, self.seat], np.float64)
-            parts.append(returns.reshape(together, trials, -1))
-        return np.concatenate(parts)[: len(chosen)]
+            reward, done = play_trials(self.game, self.seating, params, keys, choices, steps)
+            found = (np.asarray(reward[..., self.seat], np.float64), np.asarray(done))
+            parts.append([one.T.reshape(together, trials, steps) for one in found])
+        return Streams(*(np.concatenate(one)[: len(chosen)] for one in zip(*parts, strict=True)))
+
+
+def _staying(player: Actor | Planner) -> Actor | Planner:
+    """The same player, who counts on the same company from now on."""
+    actor = player.actor if isinstance(player, Planner) else player
+    actor = replace(actor, parts=replace(actor.parts, trial=FOR_EVER))
+    return replace(player, actor=actor) if isinstance(player, Planner) else actor
 
 
 def make_trials(
@@ -131,18 +125,17 @@ def make_trials(
     companies: Sequence[Names],
     guests: Mapping[str, Trained],
     seat: int,
-    episodes: int,
     search: SearchConfig,
 ) -> tuple[Trials, tuple[Params, ...]]:
     """Seat a learned player for trials among these companies, of scripted players and guests; and
     the parameters of everyone."""
-    own = for_trials(fitting(focal, FOCAL, game).playing(game, search), episodes)
+    own = _staying(fitting(focal, FOCAL, game).playing(game, search))
     called = dict.fromkeys(name for company in companies for name in company)
     known = {name: fitting(guests[name], name, game) for name in called if name in guests}
     others = tuple(
         known[name].playing(game, None) if name in known else scripted(name, game)
         for name in called
     )
-    trials = Trials(game, own, others, seat, episodes)
+    trials = Trials(game, own, others, seat)
     learned = {FOCAL: focal.params, **{name: one.params for name, one in known.items()}}
     return trials, Company(trials.seating, learned).init(jax.random.key(0))

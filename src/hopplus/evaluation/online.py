@@ -1,0 +1,142 @@
+"""A player that goes on learning among new company: every trial is a learner of its own."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from hopplus.config import FOR_EVER, MIXED, TrainConfig
+from hopplus.evaluation.references import facing
+from hopplus.evaluation.streams import Streams
+from hopplus.evaluation.trials import Names
+from hopplus.learning.learner import Learner, Learning
+from hopplus.learning.programs import start_options
+from hopplus.learning.restore import make_learner
+from hopplus.learning.trained import Trained
+from hopplus.players.mixture import Mixture
+from hopplus.types import Params
+
+LEARN = "learn"  # one of the others who goes on learning, too
+
+
+@dataclass(frozen=True)
+class Online:
+    """How it goes on: as in its run, but alone with its game, and nothing falls towards an end."""
+
+    config: TrainConfig  # of its run
+    unroll: int = 32  # steps between updates
+    learning_rate: float | None = None  # of the policy; that of the run when None
+
+    @property
+    def learns(self) -> str:
+        """What it learns from, for people."""
+        search = self.config.search.simulations
+        policy = "its search" if search else "its own steps, by PPO"
+        parts = [part for part in self.config.parts if part in ("opponent", "goal", "world")]
+        return f"online, from {policy}" + "".join(f"; {part}" for part in parts)
+
+    def streams(
+        self,
+        players: Mapping[int, Trained],
+        companies: Sequence[Names],
+        guests: Mapping[str, Trained],
+        seat: int,
+        steps: int,
+        trials: int,
+        key: jax.Array,
+    ) -> Streams:
+        """Play trials of so many steps, rounded up to whole updates, among each company, by learned
+        players of a run by seat. Where `learn` is among the others, the run's player of that seat
+        goes on learning, too."""
+        found = []
+        learners: dict[Names, tuple[Learner, Callable[[Learning], tuple[Learning, Streams]]]] = {}
+        called = dict.fromkeys(name for names in companies for name in names if name != LEARN)
+        for names in companies:
+            around = _around(names, seat)
+            pattern = tuple(LEARN if name == LEARN else "" for name in around)
+            if pattern not in learners:
+                learners[pattern] = self._learner(pattern, list(called), guests, steps, seat)
+            learner, update = learners[pattern]
+            now = self._begun(learner, players, around, trials, key)
+            parts = []
+            for _ in range(-(-steps // self.unroll)):
+                now, part = update(now)
+                parts.append(jax.device_get(part))
+            found.append([np.concatenate(leaf)[:steps] for leaf in zip(*parts, strict=True)])
+        reward, done = (np.moveaxis(np.stack(one), 1, 2) for one in zip(*found, strict=True))
+        return Streams(reward, done)
+
+    def _learner(
+        self,
+        pattern: Names,
+        called: list[str],
+        guests: Mapping[str, Trained],
+        steps: int,
+        seat: int,
+    ) -> tuple[Learner, Callable[[Learning], tuple[Learning, Streams]]]:
+        """The learner of the seats that learn, with anyone of those called in the others; and its
+        update, which gives the rewards [T, L] of the focal seat and where episodes ended, too."""
+        c = self.config
+        rate = c.ppo.learning_rate if self.learning_rate is None else self.learning_rate
+        end = c.ppo.entropy if c.ppo.entropy_end is None else c.ppo.entropy_end
+        ppo = replace(
+            c.ppo,
+            games=1,
+            unroll=self.unroll,
+            minibatches=1,
+            anneal=False,
+            learning_rate=rate,
+            entropy=end,
+            entropy_end=None,
+            parameters="independent",
+        )
+        seats = ",".join(MIXED.join(called) if name == "" else name for name in pattern)
+        config = replace(c, ppo=ppo, seats=seats, train_against=None, trial=FOR_EVER, steps=steps)
+        learner = make_learner(config, dict(guests))
+
+        def shown(now: Learning) -> tuple[Learning, tuple[jax.Array, jax.Array]]:
+            after, _, lesson = learner.update_shown(now)
+            outcome = lesson.trajectory.outcome
+            return after, (outcome.reward[:, 0, seat], outcome.done[:, 0])
+
+        axes = learner.axes
+        lanes = jax.vmap(shown, in_axes=(axes,), out_axes=(axes, (1, 1)))
+        update = jax.jit(lanes, donate_argnums=0, compiler_options=start_options(config))
+        return learner, update
+
+    def _begun(
+        self,
+        learner: Learner,
+        players: Mapping[int, Trained],
+        around: Names,
+        trials: int,
+        key: jax.Array,
+    ) -> Learning:
+        """[L] trials with the players of the run at their beginning."""
+        first: Learning = jax.jit(learner.init_all)(jax.random.split(key, trials))
+        spare = players[min(players)]
+        minds = [players.get(int(seat), spare).params for seat in learner.seats]
+        own = jax.tree.map(lambda *leaves: jnp.stack(leaves), *minds)  # [sets, ...]
+
+        def lanes(leaf: jax.Array) -> jax.Array:
+            return jnp.broadcast_to(leaf, (trials, *leaf.shape))
+
+        params: tuple[Params, ...] = tuple(
+            jax.tree.map(lanes, own) if group == learner.learning else kept
+            for group, kept in enumerate(first.params)
+        )
+        now = replace(first, params=params)
+        for player, seats in learner.seating.groups:
+            if isinstance(player, Mixture):
+                names = [one.name for one in player.players]
+                chosen = jnp.array([names.index(around[int(seat)]) for seat in seats])
+                now = facing(now, jnp.broadcast_to(chosen, (trials, 1, len(seats))))
+        return now
+
+
+def _around(company: Names, seat: int) -> Names:
+    """Names for all seats: `learn` in one's own, the company in those after it."""
+    names = [LEARN, *company]
+    return tuple(names[(place - seat) % len(names)] for place in range(len(names)))
