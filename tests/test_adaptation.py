@@ -1,6 +1,7 @@
 """Reference players, certificates, and returns by the number of the episode."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,27 +15,26 @@ from hopplus.config import (
     GameConfig,
     NetConfig,
     PPOConfig,
-    SearchConfig,
     StagHuntConfig,
     TrainConfig,
 )
 from hopplus.evaluation.adaptation import Adaptation, companies
-from hopplus.evaluation.crossplay import Member, make_member
+from hopplus.evaluation.online import Online
 from hopplus.evaluation.references import References, facing, read_references
-from hopplus.evaluation.trials import Trials, mixtures, turned
+from hopplus.evaluation.streams import AtTheEnd, ByEpisode, Streams
+from hopplus.evaluation.trials import Names, Trials, mixtures
 from hopplus.games.stag_hunt import StagHunt
-from hopplus.learning.restore import make_learner
+from hopplus.learning.company import Company
+from hopplus.learning.restore import make_learner, run_players
 from hopplus.learning.seeds import seed_keys
-from hopplus.players.mixture import MixtureMemory
+from hopplus.players.mixture import Mixture, MixtureMemory
+from hopplus.players.scripted import scripted
+from hopplus.runs.folder import open_run
 
 GAME = StagHunt(StagHuntConfig(size=3, seats=3, hares=2, horizon=12))
 _SMALL = "--game.size 3 --game.seats 3 --game.hares 2 --game.horizon 12 --net.hidden 8"
 SMALL = _SMALL.split()
 PPO = ["--ppo.games", "16", "--ppo.unroll", "16", "--ppo.minibatches", "2", "--ppo.epochs", "2"]
-
-
-def member(*names: str) -> Member:
-    return make_member(",".join(names), names, {}, GAME, SearchConfig())
 
 
 def test_mixtures_and_places() -> None:
@@ -46,36 +46,64 @@ def test_mixtures_and_places() -> None:
         ("hare", "random"),
         ("random", "random"),
     ]
-    assert turned(("stag", "hare"), 0)[1:] == ["stag", "hare"]
-    named = turned(("stag", "hare"), 2)  # the seats after the last are the first ones
-    assert named[:2] == ["stag", "hare"]
-    assert companies(["all", "hare,stag"], GAME) == [*mixtures(GAME), ("hare", "stag")]
+    others = tuple(scripted(name, GAME) for name in ("stag", "hare", "random"))
+    table = Trials(GAME, scripted("stag", GAME), others, seat=0)
+    assert table.choices(("hare", "random"))[1:] == [1, 2]
+    turned = replace(table, seat=2)  # the seats after the last are the first ones
+    assert turned.choices(("hare", "random"))[:2] == [1, 2]
+    assert turned.group == 1
+    asked = ["all", "hare,stag", "runs/a,runs/b@0"]
+    assert companies(asked, GAME) == [*mixtures(GAME), ("hare", "stag"), ("runs/a@1", "runs/b@0")]
 
 
 def test_returns_by_episode() -> None:
     """Whoever sits there stays: a stag hunter finds its friend in every episode or in none."""
-    friend, foes = member("hare", "stag", "hare"), member("hare", "hare", "hare")
-    table = Trials(GAME, [member("stag", "stag", "stag"), friend, foes], 3)
-    focal = member("stag", "stag", "stag")
-    key = jax.random.key(0)
-    with_friend = table.returns(focal, friend, 0, 64, key)
-    assert with_friend.shape == (64, 3)
-    assert (with_friend.mean(axis=0) > 4.5).all()
-    assert not table.returns(focal, foes, 0, 64, key).any()
+    others = tuple(scripted(name, GAME) for name in ("stag", "hare"))
+    table = Trials(GAME, scripted("noisy-stag:0.0", GAME), others, seat=0)
+    params = Company(table.seating, {}).init(jax.random.key(0))
+    steps = 3 * GAME.horizon
+    wanted = [("stag", "hare"), ("hare", "hare")]
+    found = table.streams(params, wanted, steps, 64, jax.random.key(0))
+    assert found.reward.shape == found.done.shape == (2, 64, steps)
+    returns = found.by_episode(3)
+    assert returns.shape == (2, 64, 3)
+    assert (returns[0].mean(axis=0) > 4.5).all()
+    assert not returns[1].any()
+    some = table.streams(params, wanted[1:] + wanted[:1], steps, 64, jax.random.key(0))
+    np.testing.assert_array_equal(some.reward[1], found.reward[0])  # the same boards
+
+
+def test_what_is_read_from_streams() -> None:
+    reward = np.array([[[1.0, 2, 0, 4, 0, 3, 9], [0, 0, 5, 0, 0, 0, 9]]])
+    done = np.array([[[0, 1, 0, 1, 0, 1, 0], [0, 0, 1, 0, 1, 0, 0]]], bool)
+    streams = Streams(reward, done)
+    assert streams.by_episode(2).tolist() == [[[3, 4], [5, 0]]]
+    assert ByEpisode(2)(streams).tolist() == [[4, 2]]
+    with pytest.raises(ValueError, match="3 episodes"):
+        streams.by_episode(3)
+    # Episodes that ended with one of the last four steps: 4 and 3, and 0.
+    assert AtTheEnd(7, 4)(streams) == pytest.approx(np.array([[7 / 3]]))
+    assert AtTheEnd().columns == ["last 600 of 2,400 steps"]
 
 
 def test_the_share_of_the_gap_that_is_closed() -> None:
     known = References(
         GameConfig(),
         [("stag", "stag"), ("hare", "hare")],
-        told=np.array([[3.0, 1.0], [3.0, 1.0]]),
-        blind=np.array([[2.0, 0.0], [2.0, 0.0]]),
-        random=np.zeros(2),
+        told=np.array([[3.0, 1.0], [3.0, 1.2]]),
+        blind=np.array([[2.0, 0.0], [2.0, 0.2]]),
+        random=np.zeros((2, 2)),
     )
-    returns = np.array([[[2.5, 3.0], [0.0, 1.0], [9.0, 9.0]]])  # the last was not measured
-    found = Adaptation([("stag", "stag"), ("hare", "hare"), ("stag", "hare")], returns)
-    assert found.closed(known) == pytest.approx([0.25, 1.0])
-    assert [gap.mean for gap in known.gaps()] == [1.0, 1.0]
+    returns = np.array([[[2.5, 3.0], [0.1, 1.1], [9.0, 9.0]], [[2.5, 3.0], [0.3, 1.1], [9.0, 9.0]]])
+    places: list[Names] = [("stag", "stag"), ("hare", "hare"), ("stag", "hare")]
+    found = Adaptation(places, ["episode 1", "episode 2"], returns)
+    closed = found.closed(known)
+    assert closed is not None
+    assert [share.mean for share in closed] == pytest.approx([0.3, 1.0])
+    assert [gap.mean for gap in known.gaps()] == pytest.approx([1.0, 1.0])
+    alike = replace(known, blind=known.told + np.array([[0.1, 0.0], [-0.1, 0.0]]))
+    assert found.closed(alike) is None  # no gap
+    assert replace(found, companies=places[2:], returns=returns[:, 2:]).closed(known) is None
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +114,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[st
         "--ppo.learning-rate",
         "5e-3",
         "--steps",
-        "30000",
+        "16000",
         "--seeds",
         "2",
         "--episodes",
@@ -104,9 +132,9 @@ def test_references(
     path, command = certificate
     known = read_references(path)
     assert known.told.shape == known.blind.shape == (2, 6)
-    assert known.random.shape == (6,)
+    assert known.random.shape == (2, 6)
     assert known.told.mean() > known.random.mean() + 0.3
-    assert known.told[:, 1].mean() > 2 * known.random[1]  # with one stag hunter
+    assert known.told[:, 1].mean() > 2 * known.random[:, 1].mean()  # with one stag hunter
     before = path.stat().st_mtime_ns
     assert main([*command, "--json"]) == 0  # the second time it is read
     assert path.stat().st_mtime_ns == before
@@ -114,31 +142,84 @@ def test_references(
     assert np.array(found["told"]).tolist() == known.told.tolist()
 
 
+@pytest.fixture(scope="module")
+def remembering(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of two seeds that has hardly learned anything."""
+    runs = tmp_path_factory.mktemp("runs")
+    train = ["train", "ppo-memory", *SMALL, *PPO, "--steps", "1024", "--seeds", "2", "--trial", "2"]
+    assert main([*train, "--runs", str(runs), "--name", "m"]) == 0
+    return runs / "m"
+
+
 def test_adapt(
-    certificate: tuple[Path, list[str]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    certificate: tuple[Path, list[str]], remembering: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path, _ = certificate
-    train = ["train", "ppo-memory", *SMALL, *PPO, "--steps", "1024", "--seeds", "2", "--trial", "2"]
-    assert main([*train, "--runs", str(tmp_path), "--name", "m"]) == 0
-    capsys.readouterr()
-    run = str(tmp_path / "m")
+    run = str(remembering)
     options = ["--trials", "8", "--episodes", "3", "--references", str(path), "--json"]
+    capsys.readouterr()
     assert main(["adapt", run, *options]) == 0
     found: dict[str, Any] = json.loads(capsys.readouterr().out)
     assert np.shape(found["returns"]) == (2, 6, 3)
-    assert len(found["closed"]) == 3
+    assert found["closed"] is None or len(found["closed"]) == 3
     assert found["learning"] == "none"
-    few = ["--against", "noisy-hare:0.2,switch", "--trials", "4", "--episodes", "2", "--seat", "1"]
-    assert main(["adapt", run, *few]) == 0
-    assert "noisy-hare:0.2, switch" in capsys.readouterr().out
+    player = str(remembering.parent / "one.safetensors")
+    assert main(["export", run, "--out", player]) == 0
+    few = ["--trials", "4", "--episodes", "2", "--seat", "1", "--against", "noisy-hare:0.2,switch"]
+    assert main(["adapt", player, *SMALL[:-2], *few, f"{player},{run}@0"]) == 0
+    out = capsys.readouterr().out
+    assert "noisy-hare:0.2, switch" in out
+    assert "one seed: no interval can be told" in out
+    hop = ["--protocol", "hop", "--trials", "2", "--seat", "0", "--against", "stag,hare"]
+    assert main(["adapt", run, *hop, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["columns"] == ["last 600 of 2,400 steps"]
     for wrong, said in (
         (["--seat", "3"], "from 0 to 2"),
         (["--against", "stag"], "names 1 player but"),
+        (["--against", "stag,learn"], "needs --learning online"),
         (["--references", run], "cannot read the references"),
         (["--episodes", "0"], "above 0"),
+        (["--steps", "5"], "is for presets"),
+        (["--learning-rate", "0.1"], "--learning is none"),
     ):
         assert main(["adapt", run, *wrong]) == 2
         assert said in capsys.readouterr().err
+    assert main(["adapt", "ppo-memry"]) == 2
+    assert "did you mean ppo-memory?" in capsys.readouterr().err
+    assert main(["adapt", player, "--learning", "online"]) == 2
+    assert "takes a run" in capsys.readouterr().err
+
+
+def test_online_begins_with_what_was_learned(remembering: Path) -> None:
+    """In each trial it is its run's player, among the company that was named, that goes on."""
+    run = open_run(remembering)
+    players = run_players(run, 1)
+    online = Online(run.config(), unroll=6)
+    wanted = [("stag", "hare"), ("hare", "learn")]
+    found = online.streams(players, wanted, {}, 0, 12, 3, jax.random.key(0))
+    assert found.reward.shape == found.done.shape == (2, 3, 12)
+    assert found.done.any(axis=-1).all()  # twelve steps are the horizon
+    for (pattern, *_), (learner, update) in online._made.items():
+        around = ("learn", "hare", "learn") if pattern[2] == "learn" else ("learn", "stag", "hare")
+        now = online._begun(learner, players, around, 3, jax.random.key(0))
+        held = now.params[learner.learning]
+        for old, new in zip(jax.tree.leaves(players[0].params), jax.tree.leaves(held), strict=True):
+            assert new.shape[:2] == (3, len(learner.seats))
+            assert (new == old).all()
+        chosen = [kept.choice for kept in now.plays.memory if isinstance(kept, MixtureMemory)]
+        names = next(p.players for p, _ in learner.seating.groups if isinstance(p, Mixture))
+        seated = [[names[one].name for one in row] for row in np.asarray(chosen[0])[:, 0]]
+        assert seated == [[name for name in around if name != "learn"]] * 3
+        before = jax.tree.map(np.asarray, held)
+        after = update(now)[0].params[learner.learning]
+        moved = [
+            np.abs(a - b).max(axis=tuple(range(2, a.ndim)))  # of each trial and seat
+            for a, b in zip(jax.tree.leaves(after), jax.tree.leaves(before), strict=True)
+        ]
+        assert (np.max(moved, axis=0) > 0).all()
+    assert len(online._made) == 2
+    assert online.learns == "online, from its own steps, by PPO"
 
 
 def test_every_lane_faces_its_own_mixture() -> None:
@@ -153,7 +234,7 @@ def test_every_lane_faces_its_own_mixture() -> None:
     learner = make_learner(config, {})
     first = jax.jit(learner.init_all)(seed_keys(config))
     choices = jnp.array([[0, 0], [0, 1], [2, 1]])
-    now = facing(learner, first, choices)
+    now = facing(first, jnp.repeat(choices[:, None], 4, axis=1))
     for _ in range(2):
         (kept,) = (kept for kept in now.plays.memory if isinstance(kept, MixtureMemory))
         assert kept.choice.shape == (3, 4, 2)

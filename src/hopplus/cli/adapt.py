@@ -3,7 +3,7 @@
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import jax
 import tyro
@@ -98,10 +98,9 @@ class Adapt:
         closed = found.closed(known) if known else None
         learning = online.learns if online else "none"
         if self.json:
-            shares: dict[str, Any] = {
-                "closed": [one.as_json() for one in closed] if closed else None
-            }
-            print(json.dumps({"learning": learning, **found.as_json(), **shares}, indent=2))
+            shares = [share.as_json() for share in closed] if closed else None
+            whole = {"learning": learning, **found.as_json(), "closed": shares}
+            print(json.dumps(whole, indent=2))
             return 0
         print_adaptation(found, f"{subject.name}, learning: {learning}", closed)
         if known and closed is None:
@@ -115,7 +114,7 @@ class Adapt:
             return None
         if subject.config is None:
             raise ConfigError(
-                "to learn online takes a run, which says how: a player alone does not"
+                "learning online takes a run, which says how; a player alone does not"
             )
         if self.search != SearchConfig():
             raise ConfigError("--search is given, but online a player learns as in its run")

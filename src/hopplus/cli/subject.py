@@ -44,9 +44,7 @@ def find_subject(
         if game != GameConfig():
             raise ConfigError(f"{first} has a game of its own: leave --game options out")
         if steps is not None:
-            raise ConfigError(
-                f"--steps is given, but {first} has learned already: it is for presets"
-            )
+            raise ConfigError(f"--steps is for presets, and {first} has learned already")
     else:
         near = get_close_matches(first, PRESETS, 1)
         hint = f" (did you mean {near[0]}?)" if near else ""

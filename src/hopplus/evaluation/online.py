@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -18,6 +20,8 @@ from hopplus.learning.trained import Trained
 from hopplus.players.mixture import Mixture
 from hopplus.types import Params
 
+Got = tuple[jax.Array, jax.Array]  # [T, L] rewards, and where episodes ended
+Update = Callable[[Learning], tuple[Learning, Got]]
 LEARN = "learn"  # one of the others who goes on learning, too
 
 
@@ -28,6 +32,11 @@ class Online:
     config: TrainConfig  # of its run
     unroll: int = 32  # steps between updates
     learning_rate: float | None = None  # of the policy; that of the run when None
+
+    @cached_property
+    def _made(self) -> dict[Any, tuple[Learner, Update]]:
+        """Learners that were made before: seeds share their programs."""
+        return {}
 
     @property
     def learns(self) -> str:
@@ -51,14 +60,14 @@ class Online:
         players of a run by seat. Where `learn` is among the others, the run's player of that seat
         goes on learning, too."""
         found = []
-        learners: dict[Names, tuple[Learner, Callable[[Learning], tuple[Learning, Streams]]]] = {}
         called = dict.fromkeys(name for names in companies for name in names if name != LEARN)
         for names in companies:
             around = _around(names, seat)
             pattern = tuple(LEARN if name == LEARN else "" for name in around)
-            if pattern not in learners:
-                learners[pattern] = self._learner(pattern, list(called), guests, steps, seat)
-            learner, update = learners[pattern]
+            key_of = (pattern, *called, seat, steps)
+            if key_of not in self._made:
+                self._made[key_of] = self._learner(pattern, list(called), guests, steps, seat)
+            learner, update = self._made[key_of]
             now = self._begun(learner, players, around, trials, key)
             parts = []
             for _ in range(-(-steps // self.unroll)):
@@ -75,7 +84,7 @@ class Online:
         guests: Mapping[str, Trained],
         steps: int,
         seat: int,
-    ) -> tuple[Learner, Callable[[Learning], tuple[Learning, Streams]]]:
+    ) -> tuple[Learner, Update]:
         """The learner of the seats that learn, with anyone of those called in the others; and its
         update, which gives the rewards [T, L] of the focal seat and where episodes ended, too."""
         c = self.config
@@ -96,7 +105,7 @@ class Online:
         config = replace(c, ppo=ppo, seats=seats, train_against=None, trial=FOR_EVER, steps=steps)
         learner = make_learner(config, dict(guests))
 
-        def shown(now: Learning) -> tuple[Learning, tuple[jax.Array, jax.Array]]:
+        def shown(now: Learning) -> tuple[Learning, Got]:
             after, _, lesson = learner.update_shown(now)
             outcome = lesson.trajectory.outcome
             return after, (outcome.reward[:, 0, seat], outcome.done[:, 0])
