@@ -1,10 +1,8 @@
 """One watched episode as plain numbers: every moment, and what everyone thought then."""
 
 import math
-from dataclasses import replace
 from typing import Any
 
-import equinox as eqx
 import jax
 import numpy as np
 
@@ -12,13 +10,10 @@ from hopplus.evaluation.watch import Sitting, Watched
 from hopplus.games.game import Game
 from hopplus.games.layout import taken_apart
 from hopplus.players.actor import Actor
-from hopplus.players.insight import Ahead, actor_of, looked_ahead
-from hopplus.players.mixture import Mixture
-from hopplus.players.planner import Planner
+from hopplus.players.insight import Telling, actor_of
 from hopplus.players.player import Player
-from hopplus.types import Memory, Params, State
+from hopplus.types import State
 
-LINE = 6  # steps of a search's most visited line, at most
 DIGITS = 4
 
 Plain = dict[str, Any]  # as JSON has it
@@ -32,16 +27,12 @@ def goals_of(player: Player) -> str:
     return "belief" if actor.parts.belief else "inferred"
 
 
-def plain_episode(
-    game: Game, players: tuple[Player, ...], sitting: list[list[Sitting]], seen: Watched, goals: str
-) -> Plain:
-    """The moments of one game [T, ...]; what is known of goals only where it is of that kind."""
+def plain_episode(game: Game, who: list[Sitting], seen: Watched, goals: str) -> Plain:
+    """The moments of one game [T, ...] with those who sat there [N]; what is known of goals only
+    where it is of that kind."""
     play = seen.trajectory
     length = int(np.argmax(play.outcome.done)) + 1
-    chosen = [options[int(seen.choice[0, seat])] for seat, options in enumerate(sitting)]
-    seats = [
-        _Seat(game, seat, players[seat], one, seen, goals) for seat, one in enumerate(chosen)
-    ]
+    seats = [_Seat(game, seat, one, seen, goals) for seat, one in enumerate(who)]
     moments = []
     for step in range(length + 1):
         states, place = (play.state, step) if step < length else (seen.after, length - 1)
@@ -60,7 +51,6 @@ def plain_episode(
     for moment in moments:
         del moment["obstacles"]
     return {
-        "players": [one.player.name for one in chosen],
         "obstacles": obstacles,
         "returns": rounded(play.outcome.reward[:length].sum(axis=0)),
         "steps": moments,
@@ -70,19 +60,17 @@ def plain_episode(
 class _Seat:
     """One seat through an episode."""
 
-    def __init__(
-        self, game: Game, seat: int, player: Player, one: Sitting, seen: Watched, goals: str
-    ) -> None:
+    def __init__(self, game: Game, seat: int, one: Sitting, seen: Watched, goals: str) -> None:
         self.game, self.seat, self.seen = game, seat, seen
         self.others = [other for other in range(game.seats) if other != seat]
-        actor = actor_of(one.player)
+        actor, inferred = actor_of(one.player), np.asarray(seen.trajectory.act.inferred[:, seat])
         self.learned = actor is not None
         self.about = None
         if actor is not None and goals_of(one.player) == goals != "none":
-            self.about = _about(actor, seen.trajectory.act.inferred[:, seat])
-        self.ahead: Ahead | None = None
-        if isinstance(one.player, Planner):
-            self.ahead = _ahead(one, player, seat, seen)
+            self.about = _about(actor, inferred)
+        self.ahead = None
+        if isinstance(one.player, Telling):
+            self.ahead = one.player.told(inferred)
 
     def look(self, step: int) -> Plain:
         """What the seat thinks before a step."""
@@ -122,38 +110,6 @@ def _about(actor: Actor, inferred: np.ndarray) -> np.ndarray:
     """[T, N - 1, G] what [T, J] inferred goals tell of each other."""
     told = inferred[:, : actor.parts.goal_size]
     return np.stack([np.asarray(actor.parts.goals_about(now)) for now in told])
-
-
-def _ahead(one: Sitting, player: Player, seat: int, seen: Watched) -> Ahead:
-    """[T, ...] what the searches came to, done again with the same keys."""
-    assert isinstance(one.player, Planner)
-    memory, keys = seen.trajectory.memory[seat], seen.keys[:, seat]
-    if isinstance(player, Mixture):
-        keys = jax.vmap(lambda memory, key: player.chosen(memory, key)[1])(memory, keys)
-        memory = memory.memories[int(seen.choice[0, seat])]
-    # Searches of players that differ in their names alone are one program.
-    planner = replace(one.player, actor=replace(one.player.actor, name=""))
-    states = seen.trajectory.state
-    found: Ahead = jax.device_get(_searches(planner, one.params, memory, states, seat, keys))
-    return found
-
-
-@eqx.filter_jit
-def _searches(
-    planner: Planner,
-    params: Params,
-    memory: Memory,
-    states: State,
-    seat: int | jax.Array,
-    keys: jax.Array,
-) -> Ahead:
-    def one(now: tuple[Memory, State, jax.Array]) -> Ahead:
-        memory, state, key = now
-        view = planner.game.view(state, seat)
-        return looked_ahead(planner, params, memory, view, key, LINE)
-
-    found: Ahead = jax.lax.map(one, (memory, states, keys), batch_size=16)
-    return found
 
 
 def _board(game: Game, state: State) -> Plain:

@@ -4,50 +4,53 @@ docs/replay.md says what is in it.
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from hopplus.evaluation.recording import Plain, goals_of, plain_episode
-from hopplus.evaluation.watch import Watched, memories, sitting, watch
+from hopplus.evaluation.recording import Plain, goals_of, plain_episode, rounded
+from hopplus.evaluation.watch import Watched, anyone, game_of, seated, sitting, watch
 from hopplus.games import make_game
 from hopplus.games.game import Game
 from hopplus.learning.company import Company, make_company
 from hopplus.learning.restore import run_seats
 from hopplus.learning.rollout import Play, start
-from hopplus.learning.trained import named
 from hopplus.players.insight import actor_of
+from hopplus.players.planner import Planner
 from hopplus.players.seating import Seating
 from hopplus.runs.folder import RunFolder
-from hopplus.types import Params
 
-AMONG = 256  # episodes to pick from
+AMONG, FEWER = 256, 64  # episodes to pick from
 
 
-def replays_of(run: RunFolder, run_seed: int = 0, seed: int = 0, among: int = AMONG) -> Plain:
+def replays_of(run: RunFolder, run_seed: int = 0, seed: int = 0, among: int | None = None) -> Plain:
     """Telling episodes of a run's own players; `run_seed` counts the run's seeds from 0."""
     game = make_game(run.config().game)
     names, known = run_seats(run, run_seed)
-    seated = {name: named(player, name) for name, player in known.items()}
-    return replays(game, make_company(names, game, seated), seed, among)
+    return replays(game, make_company(names, game, known), seed, among)
 
 
-def replays(game: Game, company: Company, seed: int = 0, among: int = AMONG) -> Plain:
+def replays(game: Game, company: Company, seed: int = 0, among: int | None = None) -> Plain:
     """The best, the worst, the median and, if anybody has models of the others, the most surprising
     of the first episodes, numbered as `hopplus evaluate` with that seed plays them."""
-    key_params, key_play = jax.random.split(jax.random.key(seed))
-    params = company.init(key_params)
-    plays = numbered(game, company.seating, key_play, np.arange(among))
-    seen = watch(game, company.seating, params, plays)
-    picked = telling(np.asarray(_scores(company.seating, seen)), np.asarray(seen.surprise))
-    return recorded(game, company.seating, params, seen, picked)
+    seating, params = seated(company)
+    plays = numbered(game, seating, seed, np.arange(among or enough(company)))
+    seen = watch(game, seating, params, plays)
+    picked = most_telling(scores(seating, np.asarray(seen.returns)), np.asarray(seen.surprise))
+    return recorded(game, company, seen, picked)
 
 
-def numbered(game: Game, seating: Seating, key: jax.Array, numbers: np.ndarray) -> Play:
+def enough(company: Company) -> int:
+    """Episodes to pick from: fewer where searches take their time."""
+    players = [one for player in company.seating.players for one in anyone(player)]
+    return FEWER if any(isinstance(one, Planner) for one in players) else AMONG
+
+
+def numbered(game: Game, seating: Seating, seed: int, numbers: np.ndarray) -> Play:
     """The games [B, ...] in which episodes of those numbers [B] begin."""
+    _, key = jax.random.split(jax.random.key(seed))  # the other half makes fresh players elsewhere
 
     @jax.jit
     def begun(numbers: jax.Array) -> Play:
@@ -57,7 +60,14 @@ def numbered(game: Game, seating: Seating, key: jax.Array, numbers: np.ndarray) 
     return plays
 
 
-def telling(scores: np.ndarray, surprise: np.ndarray) -> dict[str, int]:
+def scores(seating: Seating, returns: np.ndarray) -> np.ndarray:
+    """[B] the mean return of the seats that have learned, or of all if none has, from [B, N]."""
+    learned = [any(map(actor_of, anyone(player))) for player in seating.players]
+    mean: np.ndarray = returns[:, learned if any(learned) else slice(None)].mean(axis=1)
+    return mean
+
+
+def most_telling(scores: np.ndarray, surprise: np.ndarray) -> dict[str, int]:
     """Which of [B] episodes to look at, by scores and by surprise, nan where there is none."""
     order = np.argsort(scores, kind="stable")
     picked = {"best": order[-1], "worst": order[0], "median": order[len(order) // 2]}
@@ -67,49 +77,37 @@ def telling(scores: np.ndarray, surprise: np.ndarray) -> dict[str, int]:
 
 
 def recorded(
-    game: Game,
-    seating: Seating,
-    params: tuple[Params, ...],
-    seen: Watched,
-    picked: Mapping[str, int],
-    first: int = 0,
+    game: Game, company: Company, seen: Watched, picked: Mapping[str, int], first: int = 0
 ) -> Plain:
     """Those of the watched games [T, B, ...] that are picked, by their labels; `first` is the
     number of the first of all."""
-    who = sitting(seating, params)
-    kinds = [goals_of(one.player) for options in who for one in options]
+    who = sitting(*seated(company))
+    kinds = [goals_of(one.player) for several in who for one in several]
     goals = next((kind for kind in kinds if kind != "none"), "none")
-    by_seat = memories(seating, seen.trajectory.memory, axis=2)
-    seen = replace(seen, trajectory=replace(seen.trajectory, memory=tuple(by_seat)))
     surprise = np.asarray(seen.surprise)
     episodes = []
     for label, place in picked.items():
-        one: Watched = jax.device_get(jax.tree.map(lambda leaf: leaf[:, place], seen))  # noqa: B023
-        known = None if np.isnan(surprise[place]) else round(float(surprise[place]), 4)
-        about: dict[str, Any] = {"label": label, "number": first + place, "surprise": known}
-        episodes.append(about | plain_episode(game, seating.players, who, one, goals))
+        one = game_of(seen, place)
+        seats = list(zip(company.seating.players, who, one.choice[0], strict=True))
+        about: dict[str, Any] = {
+            "label": label,
+            "number": first + place,
+            "surprise": None if np.isnan(surprise[place]) else rounded(surprise[place]),
+            "players": [anyone(player)[choice].name for player, _, choice in seats],
+        }
+        chosen = [several[choice] for _, several, choice in seats]
+        episodes.append(about | plain_episode(game, chosen, one, goals))
     rows, columns, _ = game.shape
     return {
         "game": f"{game.name} {rows}x{columns}",
         "rows": rows,
         "columns": columns,
+        "horizon": game.horizon,
         "obstacles": episodes[0]["obstacles"],
         "actions": list(game.action_names),
         "kinds": list(game.targets),
         "letters": [target.letter for target in game.targets.values()],
-        "horizon": game.horizon,
-        "players": list(seating.names),
+        "players": list(company.seating.names),
         "goals": goals,
         "episodes": episodes,
     }
-
-
-def _scores(seating: Seating, seen: Watched) -> jax.Array:
-    """[B] the mean return of the seats that have learned, or of all if none has."""
-    learned = [_learns(player) for player in seating.players]
-    weights = np.array(learned if any(learned) else [True] * len(learned), np.float32)
-    return seen.returns @ weights / weights.sum()
-
-
-def _learns(player: Any) -> bool:
-    return any(actor_of(one) is not None for one in getattr(player, "players", [player]))

@@ -1,5 +1,6 @@
 """Episodes watched from their start, with what everyone expected of the others."""
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import equinox as eqx
@@ -8,12 +9,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from hopplus.games.game import Game, views
+from hopplus.learning.company import Company
 from hopplus.learning.rollout import Play, rollout, step_keys
-from hopplus.players.insight import actor_of, foreseen
+from hopplus.players.insight import actor_of, foreseen, telling
 from hopplus.players.mixture import Mixture
 from hopplus.players.player import Player
 from hopplus.players.seating import Seating
-from hopplus.types import Memory, Params, State, Trajectory, View
+from hopplus.types import Params, State, Trajectory, View
 
 LEAST = 1e-9  # probability of what was thought impossible, so that it has a logarithm
 
@@ -21,13 +23,12 @@ LEAST = 1e-9  # probability of what was thought impossible, so that it has a log
 class Watched(eqx.Module):
     """One episode of each of B games; what stands behind its end is not of it."""
 
-    trajectory: Trajectory  # [T, B, ...]
+    trajectory: Trajectory  # [T, B, ...], without memories
     after: State  # [T, B, ...] after the step
-    keys: jax.Array  # [T, B, N] keys of the acts
     legal: jax.Array  # [T, B, N, A] bool
-    choice: jax.Array  # [T, B, N] int32, who of a mixture sits there; 0 where there is none
     expected: jax.Array  # [T, B, N, N, A] float32, how likely a seat thinks each other acts so
-    modelled: jax.Array  # [T, B, N] bool, the seat has models of the others, or all that is zero
+    choice: jax.Array  # [T, B, N] int32, who of a mixture sits there; 0 where there is none
+    modelled: jax.Array  # [T, B, N] bool, the seat has models of the others, or expects nothing
 
     @property
     def of_episode(self) -> jax.Array:
@@ -61,6 +62,12 @@ class Watched(eqx.Module):
         return missed.sum(axis=(0, 2, 3)) / self.told.sum(axis=(0, 2, 3))
 
 
+def game_of(seen: Watched, place: int) -> Watched:
+    """One of the games [T, ...], on the host."""
+    one: Watched = jax.tree.map(lambda leaf: np.asarray(leaf)[:, place], seen)
+    return one
+
+
 class Sitting(NamedTuple):
     """Someone who may sit in a seat."""
 
@@ -68,32 +75,40 @@ class Sitting(NamedTuple):
     params: Params  # one set
 
 
+def anyone(player: Player) -> tuple[Player, ...]:
+    """The player, or those of a mixture."""
+    return player.players if isinstance(player, Mixture) else (player,)
+
+
 def sitting(seating: Seating, params: tuple[Params, ...]) -> list[list[Sitting]]:
     """[N] whoever may sit in each seat: the player, or those of its mixture."""
     seats: list[list[Sitting]] = [[] for _ in seating.players]
     for (player, numbers), sets in zip(seating.groups, params, strict=True):
         for place, seat in enumerate(numbers):
-            own = of_place(sets, 0 if player.shares_params else place)
-            if isinstance(player, Mixture):
-                pairs = zip(player.players, own, strict=True)
-                seats[seat] = [Sitting(one, params) for one, params in pairs]
-            else:
-                seats[seat] = [Sitting(player, own)]
+            own = jax.tree.map(lambda leaf: leaf[place], sets)  # noqa: B023
+            each = own if isinstance(player, Mixture) else (own,)
+            seats[seat] = [Sitting(*pair) for pair in zip(anyone(player), each, strict=True)]
     return seats
 
 
-def memories(seating: Seating, memory: tuple[Memory, ...], axis: int) -> list[Memory]:
-    """[N] the memory of whoever sits in each seat, from those of each distinct player, with its
-    seats along an axis."""
-    seats: list[Memory] = [None] * len(seating.players)
-    for (_, numbers), kept in zip(seating.groups, memory, strict=True):
-        for place, seat in enumerate(numbers):
-            seats[seat] = jax.tree.map(lambda leaf: jnp.take(leaf, place, axis), kept)  # noqa: B023
-    return seats
+def seated(company: Company) -> tuple[Seating, tuple[Params, ...]]:
+    """Everyone as they sit, those who have learned before with what they have learned.
 
+    Players that differ in their names alone are one, which compiles in a fraction of the time.
+    """
+    seating = Seating(tuple(telling(player) for player in company.seating.players))
 
-def of_place(tree: Params, place: int) -> Params:
-    return jax.tree.map(lambda leaf: leaf[place], tree)
+    def known(player: Player) -> Params:
+        if isinstance(player, Mixture):
+            return tuple(known(one) for one in player.players)
+        return company.trained.get(player.name, ())
+
+    own = [known(player) for player in company.seating.players]
+    stacked = tuple(
+        jax.tree.map(lambda *leaves: np.stack(leaves), *[own[seat] for seat in seats])
+        for _, seats in seating.groups
+    )
+    return seating, stacked
 
 
 @eqx.filter_jit
@@ -102,47 +117,49 @@ def watch(game: Game, seating: Seating, params: tuple[Params, ...], plays: Play)
     trajectory = rollout(game, seating, params, plays, game.horizon)[1]
     after = jax.vmap(jax.vmap(game.step))(trajectory.state, trajectory.act.action)[0]
 
-    def split(keys: jax.Array, _: None) -> tuple[jax.Array, jax.Array]:
-        keys, _, acting = jax.vmap(lambda key: step_keys(game, key))(keys)
-        return keys, acting
-
-    _, keys = jax.lax.scan(split, plays.key, None, length=game.horizon)
+    choices = _choices(game, seating, plays)
     seen = jax.vmap(jax.vmap(lambda state: views(game, state)))(trajectory.state)
-    kept = memories(seating, trajectory.memory, axis=2)
-    choice, expected, modelled = [], [], []
+    expected, modelled = [], []
     for seat, someone in enumerate(sitting(seating, params)):
-        who = _choice(seating.players[seat], kept[seat], keys[:, :, seat])
-        own = jax.tree.map(lambda leaf: leaf[:, :, seat], (seen, trajectory.act.inferred))  # noqa: B023
-        each = [_expected(game, one, seat, *own, seen.legal) for one in someone]
-        models = np.array([one.params.opponents is not None if _learned(one) else False for one in someone])
-        choice.append(who)
-        modelled.append(jnp.asarray(models)[who])
-        chosen = jax.nn.one_hot(who, len(someone))
-        expected.append(jnp.einsum("tbk,ktboa->tboa", chosen, jnp.stack(each), precision="highest"))
+        view: View = jax.tree.map(lambda leaf: leaf[:, :, seat], seen)  # noqa: B023
+        inferred = trajectory.act.inferred[:, :, seat]
+        each = jnp.stack([_expected(one, seat, view, inferred, seen.legal) for one in someone])
+        chosen = jax.nn.one_hot(choices[:, seat], len(someone))  # [B, options]
+        expected.append(jnp.einsum("bk,ktboa->tboa", chosen, each, precision="highest"))
+        models = jnp.asarray([_models(one) for one in someone])
+        modelled.append(models[choices[:, seat]])
     return Watched(
-        trajectory=trajectory,
+        trajectory=replace(trajectory, memory=()),
         after=after,
-        keys=keys,
         legal=seen.legal,
-        choice=jnp.stack(choice, axis=2),
         expected=jnp.stack(expected, axis=2),
-        modelled=jnp.stack(modelled, axis=2),
+        choice=jnp.tile(choices, (game.horizon, 1, 1)),
+        modelled=jnp.tile(jnp.stack(modelled, axis=1), (game.horizon, 1, 1)),
     )
 
 
-def _learned(one: Sitting) -> bool:
-    return actor_of(one.player) is not None
+def _choices(game: Game, seating: Seating, plays: Play) -> jax.Array:
+    """[B, N] who of a mixture sits there: drawn as in the first step of each game."""
+
+    def of_game(play: Play) -> jax.Array:
+        *_, keys = step_keys(game, play.key)
+        chosen = [jnp.int32(0)] * game.seats
+        for (player, seats), memory in zip(seating.groups, play.memory, strict=True):
+            if isinstance(player, Mixture):
+                found, _ = jax.vmap(player.chosen)(memory, keys[seats])
+                for place, seat in enumerate(seats):
+                    chosen[seat] = found[place]
+        return jnp.stack(chosen)
+
+    return jax.vmap(of_game)(plays)
 
 
-def _choice(player: Player, memory: Memory, keys: jax.Array) -> jax.Array:
-    """[T, B] who of a mixture sits there."""
-    if not isinstance(player, Mixture):
-        return jnp.zeros(keys.shape, jnp.int32)
-    return jax.vmap(jax.vmap(lambda memory, key: player.chosen(memory, key)[0]))(memory, keys)
+def _models(one: Sitting) -> bool:
+    return actor_of(one.player) is not None and one.params.opponents is not None
 
 
 def _expected(
-    game: Game, one: Sitting, seat: int, view: View, inferred: jax.Array, legal: jax.Array
+    one: Sitting, seat: int, view: View, inferred: jax.Array, legal: jax.Array
 ) -> jax.Array:
     """[T, B, N, A] what someone who sits in a seat expects of the others, by their seats; zero of
     itself, and of all without models of them."""

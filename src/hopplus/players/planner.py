@@ -66,19 +66,14 @@ class Planner:
         return self.actor.again(memory, view)
 
     def act(self, params: Mind, memory: Memory, view: View, key: jax.Array) -> tuple[Memory, Act]:
-        root, leaf, grown = self.look_ahead(params, memory, view, key)
-        logits = choice_of(averaged(grown), leaf, self.config)
-        *_, key_act = self._keys(key)
-        action = jnp.argmax(logits) if self.actor.greedy else draw(key_act, jnp.exp(logits))
-        goal = jnp.zeros(self.actor.goal_size)
-        # Not the search's own value: with few draws of what the others do it hopes for luck.
-        return root.memory, act_from(logits, action, leaf.value, goal, root.inferred)
+        memory, act, _ = self.decide(params, memory, view, key)
+        return memory, act
 
-    def look_ahead(
+    def decide(
         self, params: Mind, memory: Memory, view: View, key: jax.Array
-    ) -> tuple[Thought, Leaf, Verdict]:
-        """Where trees begin, and what each of them [trees, ...] says, with the key of an act."""
-        key_trees, key_chance, _ = self._keys(key)
+    ) -> tuple[Memory, Act, Verdict]:
+        """As `act`, with what each tree [trees, ...] says."""
+        key_trees, key_chance, key_act = jax.random.split(key, 3)
         c = self.config.within(self.game.horizon)
         with jax.named_scope("prepare"):
             root, leaf = self.root(params, memory, view)
@@ -92,11 +87,13 @@ class Planner:
             supposed = self.supposing(params, root, key_goals)
             return look(self.expand(params), supposed, with_noise(leaf, c, key_noise), chance, c)
 
-        return root, leaf, jax.vmap(grow)(chance, jax.random.split(key_trees, c.trees))
-
-    def _keys(self, key: jax.Array) -> jax.Array:
-        """[3] for trees, for what the others do in them, for the act."""
-        return jax.random.split(key, 3)
+        grown = jax.vmap(grow)(chance, jax.random.split(key_trees, c.trees))
+        logits = choice_of(averaged(grown), leaf, c)
+        action = jnp.argmax(logits) if self.actor.greedy else draw(key_act, jnp.exp(logits))
+        goal = jnp.zeros(self.actor.goal_size)
+        # Not the search's own value: with few draws of what the others do it hopes for luck.
+        act = act_from(logits, action, leaf.value, goal, root.inferred)
+        return root.memory, act, grown
 
     def root(self, params: Mind, memory: Memory, view: View) -> tuple[Thought, Leaf]:
         """Where trees begin: the moment that the seat sees, with its memory after that."""
