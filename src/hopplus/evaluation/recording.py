@@ -16,6 +16,7 @@ from hopplus.types import State
 
 DIGITS = 4
 
+CHOSEN = "chosen"  # the label of an episode that somebody asked for by its number
 Plain = dict[str, Any]  # as JSON has it
 
 

@@ -48,9 +48,14 @@ def enough(company: Company) -> int:
     return FEWER if any(isinstance(one, Planner) for one in players) else AMONG
 
 
+def play_key(seed: int) -> jax.Array:
+    """The key of all episodes of a seed."""
+    return jax.random.split(jax.random.key(seed))[1]  # the other is for players
+
+
 def numbered(game: Game, seating: Seating, seed: int, numbers: np.ndarray) -> Play:
     """The games [B, ...] in which episodes of those numbers [B] begin."""
-    _, key = jax.random.split(jax.random.key(seed))  # the other half makes fresh players elsewhere
+    key = play_key(seed)
 
     @jax.jit
     def begun(numbers: jax.Array) -> Play:
