@@ -49,11 +49,9 @@ class Screen:
 
     @property
     def size(self) -> os.terminal_size:
-        """Columns and lines."""
-        try:
-            return os.get_terminal_size(self._out.fileno())
-        except OSError:
-            return shutil.get_terminal_size()
+        """Columns and lines; what is usual where the terminal does not know."""
+        size = os.get_terminal_size(self._out.fileno())
+        return size if size.columns and size.lines else shutil.get_terminal_size()
 
     @contextmanager
     def taken(self) -> Iterator["Screen"]:

@@ -27,19 +27,30 @@ AMONG, FEWER = 256, 64  # episodes to pick from
 
 def replays_of(run: RunFolder, run_seed: int = 0, seed: int = 0, among: int | None = None) -> Plain:
     """Telling episodes of a run's own players; `run_seed` counts the run's seeds from 0."""
+    return replays(*run_company(run, run_seed), seed, among)
+
+
+def run_company(run: RunFolder, run_seed: int = 0) -> tuple[Game, Company]:
+    """A run's game, and who plays it there."""
     game = make_game(run.config().game)
     names, known = run_seats(run, run_seed)
-    return replays(game, make_company(names, game, known), seed, among)
+    return game, make_company(names, game, known)
 
 
 def replays(game: Game, company: Company, seed: int = 0, among: int | None = None) -> Plain:
     """The best, the worst, the median and, if anybody has models of the others, the most surprising
     of the first episodes, numbered as `hopplus evaluate` with that seed plays them."""
+    seen = watch_first(game, company, seed, among)
+    returns, surprise = np.asarray(seen.returns), np.asarray(seen.surprise)
+    picked = most_telling(scores(company.seating, returns), surprise)
+    return recorded(game, company, seen, picked)
+
+
+def watch_first(game: Game, company: Company, seed: int = 0, among: int | None = None) -> Watched:
+    """The first so many episodes of a seed."""
     seating, params = seated(company)
     plays = numbered(game, seating, seed, np.arange(among or enough(company)))
-    seen = watch(game, seating, params, plays)
-    picked = most_telling(scores(seating, np.asarray(seen.returns)), np.asarray(seen.surprise))
-    return recorded(game, company, seen, picked)
+    return watch(game, seating, params, plays)
 
 
 def enough(company: Company) -> int:
