@@ -4,7 +4,6 @@ from dataclasses import replace
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from hopplus.diagnosis.heldout import HeldOut
@@ -29,9 +28,9 @@ def fresh_play(game: Game, company: Company, seen: Watched) -> HeldOut:
         number[seat, : len(names)] = [players.index(name) for name in names]
     who = number[np.arange(game.seats), np.asarray(seen.choice[0])]
     length = np.asarray(seen.of_episode.sum(axis=0)) + 1  # [B] rows, with the one at the end
-    rows = _rows(game, seen)
+    rows = _rows(game, jax.device_get(seen))
     real = np.arange(rows.time.shape[1]) < length[:, None]  # [B, T + 1]
-    kept = packed(jax.tree.map(lambda leaf: np.asarray(leaf)[real], rows))
+    kept = packed(jax.tree.map(lambda leaf: leaf[real], rows))
     shard = Shard(kept, np.cumsum(length) - length, np.arange(len(length)), who)
     return HeldOut(game, players, seats, shard)
 
@@ -42,8 +41,8 @@ def of_seat(held: HeldOut, seat: int, most: int) -> HeldOut:
 
 
 def _rows(game: Game, seen: Watched) -> Rows:
-    """[B, T + 1, ...] moments of each game; anything behind the end of its episode."""
-    play, ended = seen.trajectory, ~seen.of_episode
+    """[B, T + 1, ...] moments of each game, on the host; anything behind the end of its episode."""
+    play, ended = seen.trajectory, ~np.asarray(seen.of_episode)
 
     @jax.jit
     def shown(states: State) -> Any:
@@ -52,36 +51,36 @@ def _rows(game: Game, seen: Watched) -> Rows:
 
     # A step later than the last of its episode, a game shows how that ended.
     states = jax.tree.map(
-        lambda before, after: jnp.concatenate(
-            [before[:1], jnp.where(_like(ended, before)[1:], after[:-1], before[1:]), after[-1:]]
+        lambda before, after: np.concatenate(
+            [before[:1], np.where(_like(ended, before)[1:], after[:-1], before[1:]), after[-1:]]
         ),
         play.state,
         seen.after,
     )
-    view, present = shown(states)
+    view, present = jax.device_get(shown(states))
 
-    def acted(leaf: Any, otherwise: int | bool) -> jax.Array:
+    def acted(leaf: Any, otherwise: int | bool) -> Any:
         """[T + 1, B, ...] of the episode's own steps, and something else from its end on."""
-        own = jnp.where(_like(ended, leaf), otherwise, leaf)
-        return jnp.concatenate([own, jnp.full_like(own[:1], otherwise)])
+        own = np.where(_like(ended, leaf), otherwise, leaf)
+        return np.concatenate([own, np.full_like(own[:1], otherwise)])
 
     kinds = len(game.targets)
     rows = Rows(
         planes=view.planes > 0,
         legal=view.legal,
         time=view.time[:, :, 0],
-        last_actions=view.last_actions[:, :, 0].astype(jnp.int8),
+        last_actions=view.last_actions[:, :, 0].astype(np.int8),
         present=present,
-        joint=acted(play.act.action, -1).astype(jnp.int8),
-        reward=acted(play.outcome.reward, 0),
-        took=acted(play.outcome.took, 0).astype(jnp.uint8),
+        joint=acted(play.act.action, -1).astype(np.int8),
+        reward=acted(play.outcome.reward, 0).astype(np.float32),
+        took=acted(play.outcome.took, 0).astype(np.uint8),
         done=acted(play.outcome.done, False),
-        aim=acted(aims(play.act, kinds), -1).astype(jnp.int8),
+        aim=acted(np.asarray(aims(play.act, kinds)), -1).astype(np.int8),
     )
-    turned: Rows = jax.tree.map(lambda leaf: jnp.swapaxes(leaf, 0, 1), rows)
+    turned: Rows = jax.tree.map(lambda leaf: np.swapaxes(leaf, 0, 1), rows)
     return turned
 
 
-def _like(mask: jax.Array, leaf: Any) -> jax.Array:
+def _like(mask: np.ndarray, leaf: Any) -> np.ndarray:
     """[T, B, 1, ...] as many axes as the leaf has."""
     return mask.reshape(mask.shape + (1,) * (leaf.ndim - 2))

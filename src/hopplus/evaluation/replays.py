@@ -40,7 +40,11 @@ def run_company(run: RunFolder, run_seed: int = 0) -> tuple[Game, Company]:
 def replays(game: Game, company: Company, seed: int = 0, among: int | None = None) -> Plain:
     """The best, the worst, the median and, if anybody has models of the others, the most surprising
     of the first episodes, numbered as `hopplus evaluate` with that seed plays them."""
-    seen = watch_first(game, company, seed, among)
+    return telling_replays(game, company, watch_first(game, company, seed, among))
+
+
+def telling_replays(game: Game, company: Company, seen: Watched) -> Plain:
+    """Those of the watched episodes that tell most."""
     returns, surprise = np.asarray(seen.returns), np.asarray(seen.surprise)
     picked = most_telling(scores(company.seating, returns), surprise)
     return recorded(game, company, seen, picked)

@@ -1,6 +1,7 @@
 """The models of a run on a page: how well they foresee what comes, with pictures."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +29,8 @@ from hopplus.runs.folder import RunFolder
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-STEPS = 1024  # of each seat that its world and its goals are measured by
+STEPS = 1024  # of each seat that its world is measured by
+VIEWS = 4096  # of all seats that goals are measured by
 ROWS = 10_000  # moments of recorded play that a model of a run of its own is measured by
 DESCRIPTIONS = {
     "opponent": "what was taken for what, figures by action, and calibration",
@@ -86,7 +88,7 @@ def _of_training(config: TrainConfig, game: Game, company: Company, seen: Watche
             _worlds(minds, lambda seat: WorldDiagnosis(setting, of_seat(held, seat, steps)))
         )
     if "goal" in config.parts:
-        sections.append(_goals(config, minds, held, steps))
+        sections.append(_goals(config, minds, held))
     return sections
 
 
@@ -136,13 +138,15 @@ def _worlds(minds: dict[int, Sitting], diagnosis: Callable[[int], WorldDiagnosis
     return _section("World models", text, measured[worst], header, rows)
 
 
-def _goals(config: TrainConfig, minds: dict[int, Sitting], held: HeldOut, steps: int) -> Section:
+def _goals(config: TrainConfig, minds: dict[int, Sitting], held: HeldOut) -> Section:
+    """Of the first seat that has learned; goals are of views of all seats."""
     seat, one = next(iter(minds.items()))
     setting = make_setting(PretrainGoal(data="", goal=config.goal.prior), config.game)
-    measures = GoalDiagnosis(setting, of_seat(held, seat, steps)).measure(one.params.prior)
+    some = replace(held, chosen=held.steps[:VIEWS])
+    measures = GoalDiagnosis(setting, some).measure(one.params.prior)
     text = (
-        f"What the goals of seat {seat} tell, on {measures.figures['samples']:,} steps of its own"
-        " fresh play."
+        f"What the goals tell that seat {seat} gives to views, on {measures.figures['samples']:,}"
+        " steps of everyone's fresh play."
     )
     return _section("Goals", text, measures)
 
