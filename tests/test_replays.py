@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from itertools import product
+from types import SimpleNamespace
 from typing import Any
 
 import jax
@@ -122,6 +123,30 @@ def test_surprise_is_of_what_the_others_did(hunters: Any) -> None:
                 if theirs and sum(theirs["legal"]) > 1:
                     missed.append(-np.log(look["predicted"][place][moment["acts"][other]]))
         assert episode["surprise"] == pytest.approx(np.mean(missed), abs=2e-3)
+
+
+def test_surprise_by_hand() -> None:
+    """Seat 0 has models, seat 1 none. The last step is behind the end, and before it seat 1 has a
+    choice first, then none, then has left."""
+    array: Any = np.array
+    half, tenth = [0.5, 0.5], [0.1, 0.9]
+    yes, no = [True, True], [True, False]
+    play = SimpleNamespace(
+        outcome=SimpleNamespace(done=np.array([[0], [0], [0], [1], [0]])),
+        present=np.array([yes, yes, yes, no, yes])[:, None],
+        act=SimpleNamespace(action=np.array([[0, 0]] * 5)[:, None]),
+    )
+    seen: Any = Watched(
+        trajectory=play,  # type: ignore[arg-type]
+        after=None,
+        legal=array([[yes, yes], [yes, yes], [yes, no], [yes, yes], [yes, yes]])[:, None],
+        expected=array([[[half, p], [half, half]] for p in (tenth, half, half, half, half)])[
+            :, None
+        ],
+        choice=None,  # type: ignore[arg-type]
+        modelled=array([[True, False]] * 5)[:, None],
+    )
+    np.testing.assert_allclose(seen.surprise, [-(np.log(0.1) + np.log(0.5)) / 2], rtol=1e-5)
 
 
 @pytest.fixture(scope="module")
@@ -295,32 +320,40 @@ def test_the_most_visited_line() -> None:
 # The same episodes as play to measure models by
 
 
-def test_fresh_play_is_what_was_watched(hunters: Any) -> None:
-    company, seen, replay = hunters
-    held = fresh_play(WIDE, company, seen)
-    every = jit(jax.vmap(lambda row: view_at(WIDE, held.source.rows, row, 1).planes))
-    planes = np.asarray(every(np.arange(held.shard.size)))
-    assert held.players == ["stag", "seat 1", "hare"]
-    for episode in replay["episodes"]:
-        rows = np.flatnonzero(held.shard.episode == episode["number"])
-        assert len(rows) == len(episode["steps"])
-        for row, moment in zip(rows, episode["steps"], strict=True):
-            for seat, cell in enumerate(moment["seats"]):
-                shown = np.argwhere(planes[row, ..., (seat - 1) % 3]).tolist()
-                assert shown == ([cell] if cell else [])
-            hares = [prey["cell"] for prey in moment["prey"] if prey["kind"] == HARE]
-            assert np.argwhere(planes[row, ..., WIDE.targets["hare"].plane]).tolist() == hares
-            rewards = held.shard.rows.reward[row - 1] if row > rows[0] else np.zeros(3)
-            np.testing.assert_allclose(rewards, moment["rewards"], atol=1e-4)
-            done = moment is episode["steps"][-2] if len(rows) > 1 else False
-            assert bool(held.shard.rows.done[row]) == done
-            if "acts" in moment:
-                present = np.asarray(held.shard.rows.present[row])
-                joint = np.where(present, held.shard.rows.joint[row], -1)
-                assert joint.tolist() == moment["acts"]
-            else:
-                assert set(held.shard.rows.joint[row].tolist()) == {-1}
+def test_fresh_play_is_what_was_watched(hunters: Any, thinkers: Any) -> None:
+    lengths, tables = set(), ((WIDE, hunters), (GAME_MADE, thinkers))
+    for game, (company, seen, replay) in tables:
+        held = fresh_play(game, company, seen)
+        rows = held.shard.rows
+        planes = np.asarray(
+            jit(jax.vmap(seen_by(game, held.source.rows)))(np.arange(len(rows.time)))
+        )
+        for episode in replay["episodes"]:
+            numbers = np.flatnonzero(held.shard.episode == episode["number"])
+            lengths.add(len(numbers))
+            for row, moment in zip(numbers, episode["steps"], strict=True):
+                for seat, cell in enumerate(moment["seats"]):
+                    shown = np.argwhere(planes[row, ..., (seat - 1) % 3]).tolist()
+                    assert shown == ([cell] if cell else [])
+                hares = [prey["cell"] for prey in moment["prey"] if prey["kind"] == HARE]
+                plane = game.targets["hare"].plane
+                assert np.argwhere(planes[row, ..., plane]).tolist() == hares
+                before = rows.reward[row - 1] if row > numbers[0] else np.zeros(3)
+                np.testing.assert_allclose(before, moment["rewards"], atol=1e-4)
+                assert bool(rows.done[row]) == (moment is episode["steps"][-2])
+                joint = np.where(rows.present[row], rows.joint[row], -1)
+                assert joint.tolist() == moment.get("acts", [-1] * 3)
+            assert set(np.asarray(rows.joint)[numbers[-1]].tolist()) == {-1}
+    assert min(lengths) < max(lengths) == 13
+    assert held.players == ["seat 0", "seat 1", "stag", "random"]
+    who = [[held.players[number] for number in seats] for seats in held.shard.who]
+    assert [names[2] for names in who] == [one["players"][2] for one in replay["episodes"]]
     own = of_seat(held, 1, 7)
     assert own.steps.shape == (7, 2)
     assert set(own.seat) == {1}
     assert own.action.tolist() == held.action[held.seat == 1][:7].tolist()
+
+
+def seen_by(game: Any, rows: Any) -> Any:
+    """The planes that seat 1 sees in a row."""
+    return lambda row: view_at(game, rows, row, 1).planes

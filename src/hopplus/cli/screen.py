@@ -6,7 +6,7 @@ import shutil
 import signal
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import TextIO
 
@@ -64,8 +64,9 @@ class Screen:
             self._drawn = ()
 
         def give_back() -> None:
-            termios.tcsetattr(self._keys, termios.TCSADRAIN, before)
-            self._write(LEAVE)
+            with suppress(OSError, termios.error):  # it may be gone
+                termios.tcsetattr(self._keys, termios.TCSADRAIN, before)
+                self._write(LEAVE)
 
         def stopped(number: int, frame: FrameType | None) -> None:
             """Ctrl-Z: the shell wants its terminal meanwhile."""

@@ -1,0 +1,374 @@
+"""`hopplus replay` in a terminal: keys lead where they say, and the terminal is left as it was."""
+
+import fcntl
+import io
+import os
+import pty
+import re
+import signal
+import struct
+import sys
+import termios
+import threading
+import time
+from collections.abc import Callable
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hopplus.cli import main
+from hopplus.cli.panel import panel
+from hopplus.cli.screen import ENTER, LEAVE, Screen, is_screen
+from hopplus.cli.viewer import Place, played_on, pressed, shown, view
+
+ESCAPE = re.compile(r"\x1b\[[?0-9;]*[A-Za-z]")
+EVIL = "run\x1b[31m\x07@1"
+
+
+def look(action: int, **more: Any) -> dict[str, Any]:
+    plain = {
+        "action": action,
+        "policy": [0.25, 0.0, 0.0, 0.75, 0.0],
+        "value": 1.256,
+        "legal": [True, False, False, True, True],
+        "about": None,
+        "predicted": None,
+        "visits": None,
+        "line": None,
+    }
+    return plain | more
+
+
+def moment(seats: Any, looks: Any, acts: Any = None, **more: Any) -> dict[str, Any]:
+    prey = [{"kind": 0, "cell": [0, 2]}, {"kind": 1, "cell": [1, 1]}]
+    plain = {"seats": seats, "prey": prey, "rewards": [0, 0], "looks": looks}
+    return plain | ({"acts": acts} if acts else {}) | more
+
+
+THINKS = look(
+    3,
+    about=[[0.9, 0.1]],
+    predicted=[[0.05, 0.0, 0.6, 0.0, 0.35]],
+    visits=[0.2, 0.0, 0.0, 0.8, 0.0],
+    line=[{"seats": [[0, 1], [1, 1]]}, {"seats": [[0, 2], None]}],
+)
+STEPS = [
+    moment([[0, 0], [1, 1]], [THINKS, look(0)], [3, 0]),
+    moment([[0, 1], [0, 1]], [look(3), look(0)], [3, 4]),
+    moment([[0, 2], None], [look(4), None], [4, -1], rewards=[0, 1]),
+    moment([[0, 2], None], [None, None], rewards=[0.5, 0]),
+]
+EPISODE = {
+    "label": "best",
+    "number": 7,
+    "surprise": 1.5,
+    "returns": [0.5, 1],
+    "obstacles": [[1, 0]],
+}
+REPLAY: dict[str, Any] = {
+    "game": "hunt 2x3",
+    "rows": 2,
+    "columns": 3,
+    "horizon": 9,
+    "obstacles": [[1, 0]],
+    "actions": ["up", "down", "left", "right", "stay"],
+    "kinds": ["stag", "hare"],
+    "letters": ["S", "h"],
+    "players": ["run@0", EVIL],
+    "goals": "belief",
+    "episodes": [
+        EPISODE | {"players": ["run@0", EVIL], "steps": STEPS},
+        EPISODE | {"label": "worst", "number": 3, "players": ["run@0", EVIL], "steps": STEPS[2:]},
+    ],
+}
+
+
+# What is shown
+
+
+def test_what_a_seat_thinks_in_words() -> None:
+    assert panel(REPLAY, REPLAY["episodes"][0], 0, 0) == [
+        "seat 0, run@0",
+        "value 1.26, about to right",
+        "",
+        "         policy             looks",
+        "  up     ###           25%   20%",
+        "  down   -",
+        "  left   -",
+        "> right  #########     75%   80%",
+        "  stay                  0%    0%",
+        "",
+        "1 does up, given 5%; left 60% (unexpected)",
+        "  is after stag 90%, hare 10%",
+        "",
+        "most visited line:",
+        "  0 right, right",
+        "  1 stays, leaves",
+    ]
+    lines = panel(REPLAY, REPLAY["episodes"][0], 2, 0)
+    assert lines[-1] == "1 has left the board"
+    assert panel(REPLAY, REPLAY["episodes"][0], 2, 1)[1:] == ["has left the board"]
+    assert panel(REPLAY, REPLAY["episodes"][0], 3, 0)[1:] == ["the episode is over"]
+    inferred = deepcopy(REPLAY) | {"goals": "inferred"}
+    assert "  goal 0.9 0.1" in panel(inferred, inferred["episodes"][0], 0, 0)
+
+
+def test_wide_screens_have_both_side_by_side_and_narrow_ones_fold() -> None:
+    wide = shown(REPLAY, Place(), 100, colour=False)
+    assert wide[0] == "best episode, number 7  step 0/9  returns  0:0  1:0"
+    assert wide[1] == "paused (? for keys, q to quit), episode 1 of 2, surprise 1.5, hunt 2x3"
+    assert wide[3].split() == ["0", ".*", "S*", "seat", "0,", "run@0"]  # * where its line goes
+    narrow = shown(REPLAY, Place(), 50, colour=False)
+    assert [line.split() for line in narrow[3:5]] == [["0", ".*", "S*"], ["#", "1h", "."]]
+    assert narrow[-1] == "  1 stays, leaves"
+    starts = {
+        line.rfind("seat 0, ")
+        for step in range(4)
+        for line in shown(REPLAY, Place(step=step), 100, colour=False)
+    } - {-1}
+    assert len(starts) == 1  # it stays where it is from moment to moment
+
+
+def test_names_cannot_steer_a_terminal() -> None:
+    for place in (Place(), Place(seat=1)):
+        for colour in (False, True):
+            text = "\n".join(shown(REPLAY, place, 100, colour=colour))
+            assert "run?[31m?@1" in text
+            assert "\x07" not in text
+            assert "\x1b[31m" not in text
+
+
+# Keys
+
+
+@pytest.mark.parametrize(
+    ("before", "key", "after"),
+    [
+        (Place(), "n", Place(step=1)),
+        (Place(step=3), "right", Place(step=3)),
+        (Place(step=1, playing=True), "p", Place()),
+        (Place(), "left", Place()),
+        (Place(step=1), "end", Place(step=3)),
+        (Place(step=2), "home", Place()),
+        (Place(step=1), " ", Place(step=1, playing=True)),
+        (Place(step=1, playing=True), " ", Place(step=1)),
+        (Place(step=3), " ", Place(playing=True)),
+        (Place(), "+", Place(speed=3)),
+        (Place(speed=5), "+", Place(speed=5)),
+        (Place(speed=0), "-", Place(speed=0)),
+        (Place(), "\t", Place(seat=1)),
+        (Place(seat=1), "\t", Place()),
+        (Place(), "1", Place(seat=1)),
+        (Place(), "2", Place()),
+        (Place(step=2), "e", Place(episode=1)),
+        (Place(episode=1), "]", Place()),
+        (Place(step=2), "[", Place(episode=1)),
+        (Place(), "?", Place(helping=True)),
+        (Place(), "down", Place(scrolled=1)),
+        (Place(), "unknown", Place()),
+        (Place(), "²", Place()),
+    ],
+)
+def test_where_keys_lead(before: Place, key: str, after: Place) -> None:
+    assert pressed(before, key, REPLAY) == after
+
+
+def test_playing_ends_with_the_episode() -> None:
+    place = Place(playing=True)
+    steps = []
+    while place.playing:
+        place = played_on(place, REPLAY)
+        steps.append(place.step)
+    assert steps == [1, 2, 3]
+    assert pressed(place, "q", REPLAY) is None
+
+
+# The terminal itself
+
+
+class Terminal:
+    """A terminal of its own, and someone who types."""
+
+    def __init__(self, columns: int = 100, rows: int = 40) -> None:
+        self.ours, theirs = pty.openpty()
+        size = struct.pack("HHHH", rows, columns, 0, 0)
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, size)
+        self.keys = os.fdopen(theirs, "r")
+        self.out = os.fdopen(os.dup(theirs), "w")
+        self.said = ""
+        self.before = self.settings()
+        self.thread = threading.Thread(target=self._read, daemon=True)
+        self.thread.start()
+
+    def settings(self) -> Any:
+        return termios.tcgetattr(self.keys)
+
+    def _read(self) -> None:
+        while True:
+            try:
+                found = os.read(self.ours, 4096)
+            except OSError:
+                return
+            self.said += found.decode()
+
+    def until(self, words: str, start: int = 0) -> None:
+        """Wait until that is on the screen."""
+        end = time.monotonic() + 10
+        while words not in ESCAPE.sub("", self.said[start:]):
+            assert time.monotonic() < end, f"{words!r} is not in {self.said[start:]!r}"
+            time.sleep(0.005)
+
+    def type(self, *pairs: tuple[str, str]) -> None:
+        """Type keys, each when the words before it have come."""
+        self.until("step 0/9")
+        for keys, words in pairs:
+            start = len(self.said)
+            os.write(self.ours, keys.encode())
+            if words:
+                self.until(words, start)
+
+    def given_back(self) -> bool:
+        self.out.flush()
+        end = time.monotonic() + 5
+        while not self.said.endswith(LEAVE) and time.monotonic() < end:
+            time.sleep(0.005)
+        return self.said.endswith(LEAVE) and self.settings() == self.before
+
+
+def typed(terminal: Terminal, typing: Callable[[], None]) -> None:
+    """Look at the replay while someone else types; what they find wrong is found here."""
+    wrong: list[BaseException] = []
+
+    def types() -> None:
+        try:
+            typing()
+        except BaseException as error:
+            wrong.append(error)
+            os.write(terminal.ours, b"q")
+
+    other = threading.Thread(target=types)
+    other.start()
+    try:
+        view(REPLAY, Screen(terminal.keys, terminal.out), colour=False)
+    finally:
+        other.join()
+        if wrong:
+            raise wrong[0]
+
+
+def test_a_person_at_the_keys() -> None:
+    terminal = Terminal()
+    typed(
+        terminal,
+        lambda: terminal.type(
+            ("\x1b[C", "step 1/9"),
+            ("\x1bOC", "step 2/9"),
+            ("\x1b[D", "step 1/9"),
+            ("\x1b[4~", "step 3/9"),
+            ("\x1b[5~\x1b[H", "step 0/9"),  # page up means nothing
+            ("1", "seat 1, run?[31m?@1"),
+            ("\t", "seat 0, run@0"),
+            ("?", "faster, slower"),
+            ("?", "about to right"),
+            ("+++ ", "step 3/9"),
+            ("]", "worst episode, number 3"),
+            ("q", ""),
+        ),
+    )
+    assert terminal.given_back()
+    assert terminal.said.startswith(ENTER)
+
+
+def test_small_terminals_are_scrolled() -> None:
+    terminal = Terminal(columns=40, rows=8)
+    typed(
+        terminal,
+        lambda: terminal.type(("\x1b[B" * 30, "1 stays, leaves"), ("q", "")),
+    )
+    frames = terminal.said.split("\x1b[H")[1:]
+    assert "(down for more)" in frames[0]
+    assert "(down for more)" not in frames[-1]
+    assert max(frame.count("\n") for frame in frames) == 7
+    assert max(len(ESCAPE.sub("", line)) for frame in frames for line in frame.split("\n")) < 41
+
+
+@pytest.mark.parametrize(
+    ("number", "error"),
+    [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, SystemExit)],
+)
+def test_whatever_ends_it_gives_the_terminal_back(number: Any, error: Any) -> None:
+    terminal = Terminal()
+    handlers = [signal.getsignal(n) for n in (signal.SIGTERM, signal.SIGTSTP, signal.SIGHUP)]
+
+    def stop() -> None:
+        terminal.type(("n", "step 1/9"))
+        assert terminal.settings() != terminal.before
+        os.kill(os.getpid(), number)
+
+    with pytest.raises(error):
+        typed(terminal, stop)
+    assert terminal.given_back()
+    found = [signal.getsignal(n) for n in (signal.SIGTERM, signal.SIGTSTP, signal.SIGHUP)]
+    assert found == handlers
+
+
+def test_an_error_gives_the_terminal_back() -> None:
+    terminal = Terminal()
+    with pytest.raises(KeyError):
+        view({**REPLAY, "episodes": [{}]}, Screen(terminal.keys, terminal.out), colour=False)
+    assert terminal.given_back()
+
+
+def test_without_a_terminal_there_are_no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    monkeypatch.setenv("TERM", "xterm")
+    assert is_screen(terminal.keys, terminal.out)
+    assert not is_screen(terminal.keys, io.StringIO())
+    with monkeypatch.context() as patch:
+        patch.setenv("TERM", "dumb")
+        assert not is_screen(terminal.keys, terminal.out)
+    monkeypatch.setattr("hopplus.cli.screen.termios", None)  # as on Windows
+    assert not is_screen(terminal.keys, terminal.out)
+
+
+def test_the_command(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As text where it is piped, and with keys in a terminal; the same moments."""
+    board = tmp_path / "board.txt"
+    board.write_text("0 . .\n. 1h .\n. . h\n")
+    game = "--game.size 3 --game.seats 2 --game.hares 2 --game.horizon 9"
+    command = ["replay", "--players", "hare,hare", "--layout", str(board), *game.split()]
+    assert main([*command, "--seat", "1"]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith("episode 0  step 0/9")
+    assert "seat 1, hare\nno value, about to hunt hare\n" in text
+    assert "seat 1, hare\nhas left the board\n" in text
+    assert main([*command, "--seat", "2"]) == 2
+    assert main([*command, "--seat", "1", "--out", "x.gif"]) == 2
+    assert main([*command, "--among", "9"]) == 2
+    said = capsys.readouterr().err.splitlines()
+    assert said[0] == "hopplus: --seat is 2 but must be from 0 to 1"
+    assert [line.split()[1] for line in said[1:]] == ["--out", "--among"]
+
+    terminal = Terminal()
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setattr(sys, "stdin", terminal.keys)
+    monkeypatch.setattr(sys, "stdout", terminal.out)
+
+    def types() -> None:
+        terminal.until("step 0/9")
+        os.write(terminal.ours, b"1n")
+        terminal.until("has left the board")
+        os.write(terminal.ours, b"q")
+
+    other = threading.Thread(target=types)
+    other.start()
+    assert main([*command, "--seat", "0"]) == 0
+    other.join()
+    assert terminal.given_back()
+    assert "seat 0, hare" in terminal.said
+    assert "about to hunt hare" in terminal.said
