@@ -113,6 +113,12 @@ def test_what_a_seat_thinks_in_words() -> None:
     assert lines[-1] == "1 has left the board"
     assert panel(REPLAY, REPLAY["episodes"][0], 2, 1)[1:] == ["has left the board"]
     assert panel(REPLAY, REPLAY["episodes"][0], 3, 0)[1:] == ["the episode is over"]
+    third = moment([[0, 0], [1, 1], [1, 2]], [None, THINKS | {"line": None}, None], [4, 3, 2])
+    third["looks"][1] |= {"predicted": [[0, 0, 0, 0, 1], [0, 0, 1, 0, 0]], "about": None}
+    assert panel(REPLAY, REPLAY["episodes"][0] | {"steps": [third]}, 0, 1)[-2:] == [
+        "0 does stay, given 100%",
+        "2 does left, given 100%",
+    ]
     inferred = deepcopy(REPLAY) | {"goals": "inferred"}
     assert "  goal 0.9 0.1" in panel(inferred, inferred["episodes"][0], 0, 0)
 
@@ -131,6 +137,9 @@ def test_wide_screens_have_both_side_by_side_and_narrow_ones_fold() -> None:
         for line in shown(REPLAY, Place(step=step), 100, colour=False)
     } - {-1}
     assert len(starts) == 1  # it stays where it is from moment to moment
+    lines = shown(REPLAY, Place(step=2), 100, colour=False)[2:]
+    assert any("left the board" in line[: min(starts)] for line in lines)
+    assert {line[min(starts) - 3 : min(starts)].strip() for line in lines} == {""}
 
 
 def test_names_cannot_steer_a_terminal() -> None:
@@ -260,6 +269,37 @@ def typed(terminal: Terminal, typing: Callable[[], None]) -> None:
             raise wrong[0]
 
 
+def test_keys_are_told_apart() -> None:
+    """All at once, in two halves, and keys that mean nothing; and when nobody is there any more."""
+    terminal = Terminal()
+    screen = Screen(terminal.keys, terminal.out)
+    with screen.taken():
+        os.write(terminal.ours, b"n\x1b[C\x1bOD\x1b[0n\x1b[1;5p\x1b[1~\t\x1b")
+        named = ["n", "right", "left", "unknown", "unknown", "home", "\t", "\x1b"]
+        assert [screen.key(1.0) for _ in named] == named
+        assert screen.key(0.0) is None
+        os.write(terminal.ours, b"\x1b")
+        later = threading.Timer(0.01, lambda: os.write(terminal.ours, b"[4~"))
+        later.start()
+        assert screen.key(1.0) == "end"
+    read, write = os.pipe()
+    os.close(write)
+    with os.fdopen(read) as gone:
+        assert Screen(gone, terminal.out).key(1.0) == "q"
+
+
+def test_lines_are_cut_to_the_screen() -> None:
+    terminal = Terminal(columns=20, rows=5)
+    screen = Screen(terminal.keys, terminal.out)
+    lines = ["\x1b[1;31m" + "x" * 30 + "\x1b[0m", *["y"] * 10]
+    for _ in range(2):
+        screen.draw(lines)
+    terminal.until("y\r\ny\r\ny\r\ny")
+    time.sleep(0.05)
+    assert terminal.said.count("y") == 4  # drawn once
+    assert ESCAPE.sub("", terminal.said).split("\r\n")[0] == "x" * 19
+
+
 def test_a_person_at_the_keys() -> None:
     terminal = Terminal()
     typed(
@@ -292,6 +332,7 @@ def test_small_terminals_are_scrolled() -> None:
     frames = terminal.said.split("\x1b[H")[1:]
     assert "(down for more)" in frames[0]
     assert "(down for more)" not in frames[-1]
+    assert "1 stays, leaves" in frames[-1]
     assert max(frame.count("\n") for frame in frames) == 7
     assert max(len(ESCAPE.sub("", line)) for frame in frames for line in frame.split("\n")) < 41
 
@@ -308,6 +349,7 @@ def test_whatever_ends_it_gives_the_terminal_back(number: Any, error: Any) -> No
         terminal.type(("n", "step 1/9"))
         assert terminal.settings() != terminal.before
         os.kill(os.getpid(), number)
+        assert terminal.given_back()
 
     with pytest.raises(error):
         typed(terminal, stop)
