@@ -84,13 +84,22 @@ def test_worlds_are_judged_by_what_came(sections: list[Section], watched: Any) -
     setting = make_setting(PretrainWorld(data="", world=CONFIG.world.model), GAME)
     random = sitting(*seated(company))[1][0]
     true = Sitting(random.player, SimpleNamespace(world=TrueWorld()))
-    section = models._worlds(
-        {1: random, 2: true}, lambda seat: WorldDiagnosis(setting, of_seat(held, seat, int(steps)))
-    )
+
+    def diagnosis(seat: int) -> WorldDiagnosis:
+        return WorldDiagnosis(setting, of_seat(held, seat, int(steps)))
+
+    section = models._worlds({1: random, 2: true}, diagnosis)
     assert section.rows[1] == ["2", steps, "100.0%", "0", "0", "100.0%"]
     assert section.rows[0] == sections[1].rows[1]
     assert section.rows[0][2] != "100.0%"
     assert "of seat 1, whose model errs most" in section.text
+    own = diagnosis(2)
+    earned = np.asarray(held.shard.rows.reward)[own.held.row, 2]
+    shown = own._shown(TrueWorld(), own.held.steps[np.argsort(-earned)[:3]])
+    assert shown[0][0].reward[0] > 0
+    for sample, prediction in shown:
+        np.testing.assert_array_equal(prediction.planes, sample.after.planes)
+        np.testing.assert_array_equal(prediction.reward, sample.reward)
 
 
 def test_replay_tells_the_same_episodes(
