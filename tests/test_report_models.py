@@ -95,7 +95,8 @@ def test_worlds_are_judged_by_what_came(sections: list[Section], watched: Any) -
     assert "of seat 1, whose model errs most" in section.text
     own = diagnosis(2)
     earned = np.asarray(held.shard.rows.reward)[own.held.row, 2]
-    shown = own._shown(TrueWorld(), own.held.steps[np.argsort(-earned)[:3]])
+    true_world: Any = TrueWorld()
+    shown = own._shown(true_world, own.held.steps[np.argsort(-earned)[:3]])
     assert shown[0][0].reward[0] > 0
     for sample, prediction in shown:
         np.testing.assert_array_equal(prediction.planes, sample.after.planes)
