@@ -22,7 +22,7 @@ from hopplus.games.game import Game
 from hopplus.learning.company import Company
 from hopplus.learning.dataset import open_data
 from hopplus.learning.parts import KINDS, load_parts, make_setting
-from hopplus.players.insight import actor_of
+from hopplus.learning.restore import seat_names
 from hopplus.report.page import Section
 from hopplus.runs.folder import RunFolder
 
@@ -76,11 +76,8 @@ def _of_training(config: TrainConfig, game: Game, company: Company, seen: Watche
     if bool(seen.told.any()):
         sections.append(_foresight(game, seen))
     held = fresh_play(game, company, seen)
-    minds = {
-        seat: who[0]
-        for seat, who in enumerate(sitting(*seated(company)))
-        if len(who) == 1 and actor_of(who[0].player)
-    }
+    who, names = sitting(*seated(company)), seat_names(config)
+    minds = {seat: who[seat][0] for seat, name in enumerate(names) if name == "learn"}
     steps = min(STEPS, min(int((held.seat == seat).sum()) for seat in minds))
     if "world" in config.parts:
         setting = make_setting(PretrainWorld(data="", world=config.world.model), config.game)
