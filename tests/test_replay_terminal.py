@@ -12,143 +12,19 @@ import termios
 import threading
 import time
 from collections.abc import Callable
-from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hopplus.cli import main
-from hopplus.cli.panel import panel
 from hopplus.cli.replay import Replay
 from hopplus.cli.screen import ENTER, LEAVE, Screen, is_screen
-from hopplus.cli.viewer import Place, played_on, pressed, shown, view
+from hopplus.cli.viewer import Place, played_on, pressed, view
 from hopplus.config import ConfigError
+from tiny_replay import REPLAY
 
 ESCAPE = re.compile(r"\x1b\[[?0-9;]*[A-Za-z]")
-EVIL = "run\x1b[31m\x07@1"
-
-
-def look(action: int, **more: Any) -> dict[str, Any]:
-    plain = {
-        "action": action,
-        "policy": [0.25, 0.0, 0.0, 0.75, 0.0],
-        "value": 1.256,
-        "legal": [True, False, False, True, True],
-        "about": None,
-        "predicted": None,
-        "visits": None,
-        "line": None,
-    }
-    return plain | more
-
-
-def moment(seats: Any, looks: Any, acts: Any = None, **more: Any) -> dict[str, Any]:
-    prey = [{"kind": 0, "cell": [0, 2]}, {"kind": 1, "cell": [1, 1]}]
-    plain = {"seats": seats, "prey": prey, "rewards": [0, 0], "looks": looks}
-    return plain | ({"acts": acts} if acts else {}) | more
-
-
-THINKS = look(
-    3,
-    about=[[0.9, 0.1]],
-    predicted=[[0.05, 0.0, 0.6, 0.0, 0.35]],
-    visits=[0.2, 0.0, 0.0, 0.8, 0.0],
-    line=[{"seats": [[0, 1], [1, 1]]}, {"seats": [[0, 2], None]}],
-)
-STEPS = [
-    moment([[0, 0], [1, 1]], [THINKS, look(0)], [3, 0]),
-    moment([[0, 1], [0, 1]], [look(3), look(0)], [3, 4]),
-    moment([[0, 2], None], [look(4), None], [4, -1], rewards=[0, 1]),
-    moment([[0, 2], None], [None, None], rewards=[0.5, 0]),
-]
-EPISODE = {
-    "label": "best",
-    "number": 7,
-    "surprise": 1.5,
-    "returns": [0.5, 1],
-    "obstacles": [[1, 0]],
-}
-REPLAY: dict[str, Any] = {
-    "game": "hunt 2x3",
-    "rows": 2,
-    "columns": 3,
-    "horizon": 9,
-    "obstacles": [[1, 0]],
-    "actions": ["up", "down", "left", "right", "stay"],
-    "kinds": ["stag", "hare"],
-    "letters": ["S", "h"],
-    "players": ["run@0", EVIL],
-    "goals": "belief",
-    "episodes": [
-        EPISODE | {"players": ["run@0", EVIL], "steps": STEPS},
-        EPISODE | {"label": "worst", "number": 3, "players": ["run@0", EVIL], "steps": STEPS[2:]},
-    ],
-}
-
-
-# What is shown
-
-
-def test_what_a_seat_thinks_in_words() -> None:
-    assert panel(REPLAY, REPLAY["episodes"][0], 0, 0) == [
-        "seat 0, run@0",
-        "value 1.26, about to right",
-        "",
-        "         policy             looks",
-        "  up     ###           25%   20%",
-        "  down   -",
-        "  left   -",
-        "> right  #########     75%   80%",
-        "  stay                  0%    0%",
-        "",
-        "1 does up, given 5%; left 60% (unexpected)",
-        "  is after stag 90%, hare 10%",
-        "",
-        "most visited line:",
-        "  0 right, right",
-        "  1 stays, leaves",
-    ]
-    lines = panel(REPLAY, REPLAY["episodes"][0], 2, 0)
-    assert lines[-1] == "1 has left the board"
-    assert panel(REPLAY, REPLAY["episodes"][0], 2, 1)[1:] == ["has left the board"]
-    assert panel(REPLAY, REPLAY["episodes"][0], 3, 0)[1:] == ["the episode is over"]
-    third = moment([[0, 0], [1, 1], [1, 2]], [None, THINKS | {"line": None}, None], [4, 3, 2])
-    third["looks"][1] |= {"predicted": [[0, 0, 0, 0, 1], [0, 0, 1, 0, 0]], "about": None}
-    assert panel(REPLAY, REPLAY["episodes"][0] | {"steps": [third]}, 0, 1)[-2:] == [
-        "0 does stay, given 100%",
-        "2 does left, given 100%",
-    ]
-    inferred = deepcopy(REPLAY) | {"goals": "inferred"}
-    assert "  goal 0.9 0.1" in panel(inferred, inferred["episodes"][0], 0, 0)
-
-
-def test_wide_screens_have_both_side_by_side_and_narrow_ones_fold() -> None:
-    wide = shown(REPLAY, Place(), 100, colour=False)
-    assert wide[0] == "best episode, number 7  step 0/9  returns  0:0  1:0"
-    assert wide[1] == "paused (? for keys, q to quit), episode 1 of 2, surprise 1.5, hunt 2x3"
-    assert wide[3].split() == ["0", ".*", "S*", "seat", "0,", "run@0"]  # * where its line goes
-    narrow = shown(REPLAY, Place(), 50, colour=False)
-    assert [line.split() for line in narrow[3:5]] == [["0", ".*", "S*"], ["#", "1h", "."]]
-    assert narrow[-1] == "  1 stays, leaves"
-    starts = {
-        line.rfind("seat 0, ")
-        for step in range(4)
-        for line in shown(REPLAY, Place(step=step), 100, colour=False)
-    } - {-1}
-    assert len(starts) == 1  # it stays where it is from moment to moment
-    lines = shown(REPLAY, Place(step=2), 100, colour=False)[2:]
-    assert any("left the board" in line[: min(starts)] for line in lines)
-    assert {line[min(starts) - 3 : min(starts)].strip() for line in lines} == {""}
-
-
-def test_names_cannot_steer_a_terminal() -> None:
-    for place in (Place(), Place(seat=1)):
-        for colour in (False, True):
-            text = "\n".join(shown(REPLAY, place, 100, colour=colour))
-            assert "run?[31m?@1" in text
-            assert "\x07" not in text
-            assert "\x1b[31m" not in text
 
 
 # Keys

@@ -101,10 +101,9 @@ class _Seat:
     def _line(self, step: int) -> list[Plain] | None:
         if self.ahead is None or not self.ahead.there[step].any():
             return None
-        seats = self.game.seats
         steps = self.ahead.cells[step][self.ahead.there[step]]
         cells = np.roll(steps, self.seat, axis=1)  # from own first to the order of all seats
-        return [{"seats": [_cell(self.game, cell) for cell in row[:seats]]} for row in cells]
+        return [{"seats": [_cell(self.game, cell) for cell in row]} for row in cells]
 
 
 def _about(actor: Actor, inferred: np.ndarray) -> np.ndarray:
