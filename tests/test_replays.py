@@ -3,7 +3,6 @@
 import json
 from dataclasses import replace
 from itertools import product
-from types import SimpleNamespace
 from typing import Any
 
 import jax
@@ -31,6 +30,7 @@ from hopplus.learning.trained import Trained
 from hopplus.models.opponent import others_views
 from hopplus.players.actor import make_actor
 from hopplus.players.scripted import scripted
+from hopplus.types import Act, Outcome, Trajectory
 from tiny_hop_plus import GOAL, jit
 from tiny_search import GAME_MADE, config_of, mind_of
 
@@ -129,13 +129,16 @@ def test_surprise_by_hand() -> None:
     array: Any = np.array
     half, tenth = [0.5, 0.5], [0.1, 0.9]
     yes, no = [True, True], [True, False]
-    play = SimpleNamespace(
-        outcome=SimpleNamespace(done=np.array([[0], [0], [0], [1], [0]])),
-        present=np.array([yes, yes, yes, no, yes])[:, None],
-        act=SimpleNamespace(action=np.array([[0, 0]] * 5)[:, None]),
+    rest: Any = [None] * 5
+    play = Trajectory(
+        state=None,
+        present=array([yes, yes, yes, no, yes])[:, None],
+        memory=(),
+        act=Act(array([[0, 0]] * 5)[:, None], *rest),
+        outcome=Outcome(*rest[:2], array([[0], [0], [0], [1], [0]]), *rest[:3]),
     )
     seen: Any = Watched(
-        trajectory=play,  # type: ignore[arg-type]
+        trajectory=play,
         after=None,
         legal=array([[yes, yes], [yes, yes], [yes, no], [yes, yes], [yes, yes]])[:, None],
         expected=array([[[half, p], [half, half]] for p in (tenth, half, half, half, half)])[

@@ -31,18 +31,21 @@ class Watched(eqx.Module):
     modelled: jax.Array  # [T, B, N] bool, the seat has models of the others, or expects nothing
 
     @property
+    @eqx.filter_jit
     def of_episode(self) -> jax.Array:
         """[T, B] bool, the steps up to the episode's end."""
         done = self.trajectory.outcome.done.astype(jnp.int32)
         return jnp.cumsum(done, axis=0) - done == 0
 
     @property
+    @eqx.filter_jit
     def returns(self) -> jax.Array:
         """[B, N]"""
         reward = self.trajectory.outcome.reward
         return jnp.where(self.of_episode[..., None], reward, 0.0).sum(axis=0)
 
     @property
+    @eqx.filter_jit
     def told(self) -> jax.Array:
         """[T, B, N, N] bool, where a seat that is present has a model of another who has a choice
         and the step is of the episode."""
@@ -53,6 +56,7 @@ class Watched(eqx.Module):
         return looks[..., :, None] & chooses[..., None, :] & apart
 
     @property
+    @eqx.filter_jit
     def surprise(self) -> jax.Array:
         """[B] mean of minus the log-likelihood of what the others did; nan where nobody has models
         or nobody a choice."""
