@@ -130,12 +130,14 @@ def test_surprise_by_hand() -> None:
     half, tenth = [0.5, 0.5], [0.1, 0.9]
     yes, no = [True, True], [True, False]
     rest: Any = [None] * 5
+    done = array([[0], [0], [0], [1], [0]])
+    ended = Outcome(rest, rest, done, rest, rest, rest)
     play = Trajectory(
         state=None,
         present=array([yes, yes, yes, no, yes])[:, None],
         memory=(),
         act=Act(array([[0, 0]] * 5)[:, None], *rest),
-        outcome=Outcome(*rest[:2], array([[0], [0], [0], [1], [0]]), *rest[:3]),
+        outcome=ended,
     )
     seen: Any = Watched(
         trajectory=play,
