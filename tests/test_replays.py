@@ -323,7 +323,7 @@ def test_fresh_play_is_what_was_watched(hunters: Any, thinkers: Any) -> None:
                 assert joint.tolist() == moment.get("acts", [-1] * 3)
             assert set(np.asarray(rows.joint)[numbers[-1]].tolist()) == {-1}
     assert min(lengths) < max(lengths) == 13
-    assert held.players == ["seat 0", "seat 1", "stag", "random"]
+    assert held.players == ["learned", "stag", "random"]
     who = [[held.players[number] for number in seats] for seats in held.shard.who]
     assert [names[2] for names in who] == [one["players"][2] for one in replay["episodes"]]
     own = of_seat(held, 1, 7)

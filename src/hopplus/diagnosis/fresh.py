@@ -17,10 +17,10 @@ from hopplus.types import State
 
 
 def fresh_play(game: Game, company: Company, seen: Watched) -> HeldOut:
-    """All of the watched episodes as recorded play; who has learned is called by the seat."""
+    """All of the watched episodes as recorded play; those who have learned are of one kind."""
     seats = [
-        [f"seat {seat}" if actor_of(one) else one.name for one in anyone(player)]
-        for seat, player in enumerate(company.seating.players)
+        ["learned" if actor_of(one) else one.name for one in anyone(player)]
+        for player in company.seating.players
     ]
     players = players_of(seats)
     number = np.zeros((game.seats, max(map(len, seats))), np.int16)
