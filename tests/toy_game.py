@@ -41,7 +41,7 @@ class Berries:
 
     @property
     def targets(self) -> Mapping[str, Target]:
-        return {"berry": Target(self.seats + 1, PICK)}
+        return {"berry": Target(self.seats + 1, PICK, "h")}
 
     @property
     def hidden(self) -> str | None:

@@ -1,62 +1,146 @@
 """`hopplus replay`: look at an episode."""
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 
 import jax
+import numpy as np
 from rich.console import Console
 
+from hopplus.cli.options import check_positive
+from hopplus.cli.panel import line_cells, panel
 from hopplus.cli.players import Playing
+from hopplus.cli.screen import standard_screen
+from hopplus.cli.viewer import view
 from hopplus.config import ConfigError, check
-from hopplus.evaluation.film import film
-from hopplus.games.render import terminal
-from hopplus.learning.rollout import begin, start
+from hopplus.evaluation.film import film, frames_of
+from hopplus.evaluation.recording import CHOSEN, Plain
+from hopplus.evaluation.replays import enough, numbered, play_key, recorded, replays
+from hopplus.evaluation.watch import seated, watch
+from hopplus.games.game import Game
+from hopplus.games.render import Frame, terminal
+from hopplus.learning.company import Company
+from hopplus.learning.rollout import Play, begin
+from hopplus.players.seating import Seating
+from hopplus.runs.progress import Progress
 from hopplus.runs.watchdog import Watchdog
 
 
 @dataclass(frozen=True)
 class Replay(Playing):
-    """Play one episode and show it, in the terminal or as a GIF or PNG file."""
+    """Look at episodes, with what the players think: with keys in a terminal, else one as text; or
+    write one to a GIF or PNG file."""
 
     out: Path | None = None
-    """A .gif file for the whole episode or a .png file for its last board; else the terminal."""
+    """A .gif file for the whole episode or a .png file for its last board."""
     layout: Path | None = None
     """A text file with the board to start from, instead of a random one."""
-    episode: int = 0
-    """Number of the episode; the same as that of `hopplus evaluate` with the same seed."""
+    episode: int | None = None
+    """Number of the episode; the same as that of `hopplus evaluate` with the same seed. When not
+    given, the best, the worst, the median and the most surprising in a terminal, else the first."""
+    seat: int | None = None
+    """The seat to look through at first; without a terminal, the text tells what it thinks."""
+    among: int | None = None
+    """Episodes to pick from; when not given 256, or 64 where players search."""
+    json: bool = False
+    """Print everything as JSON."""
 
     def run(self) -> int:
-        check(0 <= self.episode < 2**32, "--episode", self.episode, "from 0 to 4294967295")
+        self._check()
+        _, game, company = self.setup()
+        if self.seat is not None:
+            allowed = f"from 0 to {game.seats - 1}"
+            check(0 <= self.seat < game.seats, "--seat", self.seat, allowed)
+        screen = None if self.out or self.json else standard_screen()
+        colour = Console().is_terminal and not Console().no_color
+        if self.json or screen:
+            replay = self._telling(game, company)
+            if screen:
+                view(replay, screen, self.seat or 0, colour=colour)
+            else:
+                print(json.dumps(replay, allow_nan=False))
+        elif self.seat is not None:
+            replay = self._recorded(game, company)
+            print("\n\n".join(_moments(replay, self.seat, colour=colour)))
+        else:
+            frames = self._film(game, company)
+            if self.out:
+                self._write(self.out, frames)
+            else:
+                print("\n\n".join(terminal(frame, colour=colour) for frame in frames))
+        return 0
+
+    def _check(self) -> None:
+        if self.episode is not None:
+            check(0 <= self.episode < 2**32, "--episode", self.episode, "from 0 to 4294967295")
+        if self.among is not None:
+            check_positive(among=self.among)
+            if self.episode is not None or self.layout:
+                raise ConfigError("--among picks episodes: leave --episode and --layout out")
         if self.out and self.out.suffix.lower() not in (".gif", ".png"):
             raise ConfigError(f"--out is {str(self.out)!r} but must end in .gif or .png")
-        _, game, company = self.setup()
-        seating = company.seating
-        key_params, key_play = jax.random.split(jax.random.key(self.seed))
-        key = jax.random.fold_in(key_play, self.episode)
-        if self.layout:
-            play = begin(game, seating, game.parse(read_text(self.layout)), key)
-        else:
-            play = jax.jit(lambda key: start(game, seating, key))(key)
+        if self.out and (self.seat is not None or self.json):
+            raise ConfigError("--out is for pictures, --seat and --json are for text: give one")
+
+    def _begun(self, game: Game, seating: Seating) -> Play:
+        """The game [1, ...] in which the episode that is asked for begins."""
+        number = self.episode or 0
+        if not self.layout:
+            return numbered(game, seating, self.seed, np.array([number]))
+        key = jax.random.fold_in(play_key(self.seed), number)
+        play = begin(game, seating, game.parse(read_text(self.layout)), key)
+        one: Play = jax.tree.map(lambda leaf: leaf[None], play)
+        return one
+
+    def _film(self, game: Game, company: Company) -> list[Frame]:
+        key_params, _ = jax.random.split(jax.random.key(self.seed))
+        play = jax.tree.map(lambda leaf: leaf[0], self._begun(game, company.seating))
         with Watchdog():
-            frames = film(game, seating, company.init(key_params), play, f"episode {self.episode}")
-        if self.out is None:
-            colour = Console().is_terminal and not Console().no_color
-            print("\n\n".join(terminal(frame, colour=colour) for frame in frames))
-            return 0
-        gif = self.out.suffix.lower() == ".gif"
+            params = company.init(key_params)
+            return film(game, company.seating, params, play, f"episode {self.episode or 0}")
+
+    def _telling(self, game: Game, company: Company) -> Plain:
+        """The episode that is asked for, or those that tell most."""
+        if self.layout or self.episode is not None:
+            return self._recorded(game, company)
+        among = self.among or enough(company)
+        with Progress("playing", among, "episodes") as progress:
+            replay = replays(game, company, self.seed, among)
+            progress.advance(among)
+        return replay
+
+    def _recorded(self, game: Game, company: Company) -> Plain:
+        with Watchdog():
+            seating, params = seated(company)
+            seen = watch(game, seating, params, self._begun(game, seating))
+            return recorded(game, company, seen, {CHOSEN: 0}, self.episode or 0)
+
+    def _write(self, out: Path, frames: list[Frame]) -> None:
+        gif = out.suffix.lower() == ".gif"
         from hopplus.games.picture import save_gif, save_png  # a machine may lack Pillow
 
         try:
-            self.out.parent.mkdir(parents=True, exist_ok=True)
+            out.parent.mkdir(parents=True, exist_ok=True)
             if gif:
-                save_gif(self.out, frames)
+                save_gif(out, frames)
             else:
-                save_png(self.out, frames[-1])
+                save_png(out, frames[-1])
         except OSError as error:
-            raise ConfigError(f"cannot write {self.out}: {error.strerror}") from error
+            raise ConfigError(f"cannot write {out}: {error.strerror}") from error
         what = f"{len(frames) - 1} steps" if gif else "the last board"
-        print(f"{what} written to {self.out}")
-        return 0
+        print(f"{what} written to {out}")
+
+
+def _moments(replay: Plain, seat: int, *, colour: bool) -> list[str]:
+    """Every moment of the first episode, and what a seat thinks then."""
+    episode = replay["episodes"][0]
+    return [
+        terminal(frame, colour=colour, marked=line_cells(episode, step, seat))
+        + "\n"
+        + "\n".join(panel(replay, episode, step, seat))
+        for step, frame in enumerate(frames_of(replay, episode))
+    ]
 
 
 def read_text(path: Path) -> str:

@@ -173,7 +173,7 @@ class GoalDiagnosis:
     @cached_property
     def untrained(self) -> GoalSamples:
         """The same of a prior that has learned nothing: what any code of a view tells."""
-        return self.samples(self.part.init(jax.random.key(0)))
+        return self.samples(jax.jit(self.part.init)(jax.random.key(0)))
 
     def _in_use(self, samples: GoalSamples, divergence: np.ndarray) -> int:
         """Numbers that differ from the prior, or categories that are ever the likeliest."""

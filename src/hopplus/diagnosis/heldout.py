@@ -22,6 +22,7 @@ class HeldOut:
     players: list[str]
     seats: list[list[str]]  # [N] the players of whom one sat in each seat
     shard: Shard
+    chosen: np.ndarray | None = None  # [M, 2] steps to measure by, instead of all
 
     @cached_property
     def source(self) -> Source:
@@ -30,7 +31,9 @@ class HeldOut:
 
     @cached_property
     def steps(self) -> np.ndarray:
-        """[M, 2] int32 rows and seats: every step of every seat present, in order."""
+        """[M, 2] int32 rows and seats: every step of every seat present, or the chosen ones."""
+        if self.chosen is not None:
+            return self.chosen
         return seat_steps(self.shard, 1.0, measured=True)
 
     @property

@@ -95,6 +95,19 @@ def _open_loop(
     return out
 
 
+@eqx.filter_jit
+def _predicted(
+    sampler: Sampler, world: World, source: Source, steps: np.ndarray
+) -> tuple[Sample, Prediction]:
+    """Rows and seats [M, 2], and what is predicted for them, [M, ...] each."""
+
+    def one(step: jax.Array) -> tuple[Sample, Prediction]:
+        sample = sampler(source, step, jax.random.key(0), ())
+        return sample, world(sample.view, sample.joint)
+
+    return jax.vmap(one)(jnp.asarray(steps))
+
+
 @dataclass(frozen=True)
 class WorldDiagnosis:
     """Measures world models on held-out play."""
@@ -149,12 +162,9 @@ class WorldDiagnosis:
         return Measures("world", figures, tables, {"world": draw, "worst": draw_worst})
 
     def _shown(self, params: World, steps: np.ndarray) -> list[tuple[Sample, Prediction]]:
-        sampler, source = self.setting.sampler, self.held.source
-        shown = []
-        for step in steps:
-            sample = sampler(source, jnp.asarray(step), jax.random.key(0), ())
-            shown.append(jax.device_get((sample, params(sample.view, sample.joint))))
-        return shown
+        found = _predicted(self.setting.sampler, params, self.held.source, steps)
+        host = jax.device_get(found)
+        return [jax.tree.map(lambda leaf: leaf[place], host) for place in range(len(steps))]  # noqa: B023
 
 
 def channel_names(game: Game) -> list[str]:

@@ -4,7 +4,9 @@ import equinox as eqx
 import jax
 import numpy as np
 
+from hopplus.evaluation.recording import CHOSEN, Plain
 from hopplus.games.game import Game
+from hopplus.games.layout import write
 from hopplus.games.render import Frame
 from hopplus.learning.rollout import Play, rollout
 from hopplus.players.seating import Seating
@@ -51,3 +53,44 @@ def film(
         )
 
     return [frame(step) for step in range(length + 1)]
+
+
+def frames_of(replay: Plain, episode: Plain) -> list[Frame]:
+    """The frames of a recorded episode."""
+    so_far = np.zeros(len(replay["players"]))
+    frames = []
+    for step, moment in enumerate(episode["steps"]):
+        so_far = so_far + np.array(moment["rewards"])
+        acts = episode["steps"][step - 1]["acts"] if step else [-1] * len(so_far)
+        frames.append(
+            Frame(
+                layout=_layout(replay, episode, moment),
+                step=step,
+                horizon=replay["horizon"],
+                returns=tuple(so_far.tolist()),
+                players=tuple(episode["players"]),
+                doing=tuple(replay["actions"][act] if act >= 0 else "" for act in acts),
+                note=_note(episode),
+            )
+        )
+    return frames
+
+
+def _note(episode: Plain) -> str:
+    label, number = episode["label"], episode["number"]
+    return f"episode {number}" if label == CHOSEN else f"{label} episode, number {number}"
+
+
+def _layout(replay: Plain, episode: Plain, moment: Plain) -> str:
+    """The board of a recorded moment, as its game writes it."""
+    columns = replay["columns"]
+    cells = [""] * (replay["rows"] * columns)
+    for row, column in episode["obstacles"]:
+        cells[row * columns + column] = "#"
+    for seat, cell in enumerate(moment["seats"]):
+        if cell:
+            cells[cell[0] * columns + cell[1]] += str(seat)
+    for prey in moment["prey"]:
+        row, column = prey["cell"]
+        cells[row * columns + column] += replay["letters"][prey["kind"]]
+    return write([cell or "." for cell in cells], columns)

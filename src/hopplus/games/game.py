@@ -13,6 +13,7 @@ class Target(NamedTuple):
 
     plane: int  # where it shows in a view
     action: int  # what takes it, on its cell
+    letter: str  # how a layout writes it
 
 
 class Game(Protocol):

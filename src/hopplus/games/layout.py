@@ -59,6 +59,21 @@ def read(text: str, rows: int, columns: int, seats: int, letters: str) -> Board:
     return Board(frozenset(obstacles), seated, things)
 
 
+def taken_apart(text: str) -> Board:
+    """A layout as `write` gives it taken apart; all letters are things, and none may be there."""
+    obstacles: set[int] = set()
+    board = Board(frozenset(), {}, {})
+    for place, cell in enumerate(text.split()):
+        if cell == "#":
+            obstacles.add(place)
+        for symbol in cell if cell not in "#." else "":
+            if symbol.isdigit():
+                board.seats[int(symbol)] = place
+            else:
+                board.things.setdefault(symbol, []).append(place)
+    return board._replace(obstacles=frozenset(obstacles))
+
+
 def write(cells: Sequence[str], columns: int) -> str:
     """Lay out cell texts, given row by row, in columns that line up."""
     width = max(len(cell) for cell in cells)

@@ -4,6 +4,7 @@ Works on layout text alone, so any game that can write its board can be shown; p
 frames are drawn by `hopplus.games.picture`.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 SEATS, THINGS = "01234567", "DSh"
@@ -27,19 +28,26 @@ class Frame:
     note: str = ""  # e.g. 'episode 3'
 
 
-def terminal(frame: Frame, *, colour: bool) -> str:
-    """Text for a terminal: a header line with the returns, the board, one line per seat."""
+def terminal(frame: Frame, *, colour: bool, marked: Collection[tuple[int, int]] = ()) -> str:
+    """Text for a terminal: a header line with the returns, the board, one line per seat. Cells that
+    are `marked`, by row and column, have a * behind what is in them."""
     cells, doing = read_frame(frame)
-    head = [frame.note] * bool(frame.note)
+    head = [printable(frame.note)] * bool(frame.note)
     head += [f"step {frame.step:>{len(str(frame.horizon))}}/{frame.horizon}", "returns"]
     head += [f"{_dye(str(i), colour)}:{amount(value)}" for i, value in enumerate(frame.returns)]
     lines, wide = ["  ".join(head), ""], max(len(cell) for row in cells for cell in row)
-    for row in cells:
+    for row, texts in enumerate(cells):
         # Padding is added apart: escapes have no width on screen but would count in a format.
-        padded = [_dye(cell, colour) + " " * (wide - len(cell)) for cell in row]
+        marks = ["*" if (row, column) in marked else "" for column in range(len(texts))]
+        room = wide + bool(marked)
+        padded = [
+            _dye(cell, colour) + mark + " " * (room - len(cell + mark))
+            for cell, mark in zip(texts, marks, strict=True)
+        ]
         lines.append(("  " + "  ".join(padded)).rstrip())
-    lines, name = [*lines, ""], max(map(len, frame.players), default=0)
-    for seat, player in enumerate(frame.players):
+    players = [printable(player) for player in frame.players]
+    lines, name = [*lines, ""], max(map(len, players), default=0)
+    for seat, player in enumerate(players):
         lines.append(f"  {_dye(str(seat), colour)}  {player:<{name}}  {doing[seat]}".rstrip())
     return "\n".join(lines) + "\n"
 
@@ -60,6 +68,11 @@ def read_frame(frame: Frame) -> tuple[list[list[str]], list[str]]:
                 raise ValueError(f"Seat {symbol} stands in the layout more than once.")
     gone = "left the board"  # more than 'left', which is also a move
     return cells, [doing[int(seat)] if seat in frame.layout else gone for seat in seats]
+
+
+def printable(text: str) -> str:
+    """The text without characters that would steer a terminal: names may come from anywhere."""
+    return "".join(symbol if symbol.isprintable() else "?" for symbol in text)
 
 
 def amount(value: float) -> str:

@@ -71,8 +71,8 @@ class StagHunt:
     def targets(self) -> Mapping[str, Target]:
         return MappingProxyType(
             {
-                "stag": Target(self.seats + 1, HUNT_STAG),
-                "hare": Target(self.seats + 2, HUNT_HARE),
+                "stag": Target(self.seats + 1, HUNT_STAG, LETTERS[0]),
+                "hare": Target(self.seats + 2, HUNT_HARE, LETTERS[1]),
             }
         )
 

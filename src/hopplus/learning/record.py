@@ -56,7 +56,7 @@ def record(
             reward=jnp.where(over, 0.0, outcome.reward),
             took=jnp.where(over, 0, outcome.took).astype(jnp.uint8),
             done=outcome.done & ~over,
-            aim=_aim(act, len(game.targets)),
+            aim=aims(act, len(game.targets)),
         )
         return (after, memory, key, over | outcome.done), (row, over)
 
@@ -65,8 +65,8 @@ def record(
     return rows, (~over).sum() + 1
 
 
-def _aim(act: Act, kinds: int) -> jax.Array:
-    """[N] int8 the kind that the players' goals point at, if they are such goals."""
+def aims(act: Act, kinds: int) -> jax.Array:
+    """[...] int8 the kind that the players' goals point at, if they are such goals."""
     if act.goal.shape[-1] != kinds:
         return jnp.full(act.action.shape, -1, jnp.int8)
     return jnp.where(act.goal.any(axis=-1), act.goal.argmax(axis=-1), -1).astype(jnp.int8)

@@ -32,14 +32,20 @@ def begin(game: Game, seating: Seating, state: State, key: jax.Array) -> Play:
     return Play(state=state, view=views(game, state), memory=seating.start(), key=key)
 
 
+def step_keys(game: Game, key: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """From a game's key before a step: the one after it, one for a new episode, [N] for acts."""
+    # All keys of a step in one go: every separate draw costs a small board dearly.
+    key, key_game, *keys_act = jax.random.split(key, 2 + game.seats)
+    return key, key_game, jnp.stack(keys_act)
+
+
 def advance(
     game: Game, seating: Seating, params: tuple[Params, ...], play: Play
 ) -> tuple[Play, Trajectory]:
     """One step of one game; when the episode ends, the next one is set up at once."""
-    # All keys of a step in one go: every separate draw costs a small board dearly.
-    key, key_game, *keys_act = jax.random.split(play.key, 2 + game.seats)
+    key, key_game, keys_act = step_keys(game, play.key)
     before = play.memory
-    memory, act = seating.act(params, before, play.view, jnp.stack(keys_act))
+    memory, act = seating.act(params, before, play.view, keys_act)
     after, outcome = game.step(play.state, act.action)
     fresh = (game.init(key_game), seating.again(memory, lambda: views(game, after)))
     state, memory = _where(outcome.done, fresh, (after, memory))

@@ -55,10 +55,14 @@ class Mixture:
         fresh = self.seated(jnp.where(over, -1, memory.choice))
         return fresh._replace(episodes=jnp.where(over, 0, number))
 
-    def act(self, params: Params, memory: Memory, view: View, key: jax.Array) -> tuple[Memory, Act]:
+    def chosen(self, memory: MixtureMemory, key: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """Who sits here, drawn if need be with the key of an act; and the key it acts with."""
         key_choice, key_act = jax.random.split(key)
         drawn = jax.random.randint(key_choice, (), 0, len(self.players), jnp.int32)
-        choice = jnp.where(memory.choice < 0, drawn, memory.choice)
+        return jnp.where(memory.choice < 0, drawn, memory.choice), key_act
+
+    def act(self, params: Params, memory: Memory, view: View, key: jax.Array) -> tuple[Memory, Act]:
+        choice, key_act = self.chosen(memory, key)
         memories, acts = zip(
             *(
                 player.act(own, kept, view, key_act)

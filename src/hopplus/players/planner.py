@@ -66,6 +66,13 @@ class Planner:
         return self.actor.again(memory, view)
 
     def act(self, params: Mind, memory: Memory, view: View, key: jax.Array) -> tuple[Memory, Act]:
+        memory, act, _ = self.decide(params, memory, view, key)
+        return memory, act
+
+    def decide(
+        self, params: Mind, memory: Memory, view: View, key: jax.Array
+    ) -> tuple[Memory, Act, Verdict]:
+        """As `act`, with what each tree [trees, ...] says."""
         key_trees, key_chance, key_act = jax.random.split(key, 3)
         c = self.config.within(self.game.horizon)
         with jax.named_scope("prepare"):
@@ -80,12 +87,13 @@ class Planner:
             supposed = self.supposing(params, root, key_goals)
             return look(self.expand(params), supposed, with_noise(leaf, c, key_noise), chance, c)
 
-        found = averaged(jax.vmap(grow)(chance, jax.random.split(key_trees, c.trees)))
-        logits = choice_of(found, leaf, c)
+        grown = jax.vmap(grow)(chance, jax.random.split(key_trees, c.trees))
+        logits = choice_of(averaged(grown), leaf, c)
         action = jnp.argmax(logits) if self.actor.greedy else draw(key_act, jnp.exp(logits))
         goal = jnp.zeros(self.actor.goal_size)
         # Not the search's own value: with few draws of what the others do it hopes for luck.
-        return root.memory, act_from(logits, action, leaf.value, goal, root.inferred)
+        act = act_from(logits, action, leaf.value, goal, root.inferred)
+        return root.memory, act, grown
 
     def root(self, params: Mind, memory: Memory, view: View) -> tuple[Thought, Leaf]:
         """Where trees begin: the moment that the seat sees, with its memory after that."""

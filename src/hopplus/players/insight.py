@@ -1,0 +1,135 @@
+"""What goes on in a learned player at one moment, for people who want to see it."""
+
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from hopplus.models.opponent import others_logits
+from hopplus.planning.line import most_visited
+from hopplus.planning.root import averaged
+from hopplus.planning.search import Found, Verdict
+from hopplus.players.actor import Actor
+from hopplus.players.mind import Mind
+from hopplus.players.mixture import Mixture
+from hopplus.players.planner import Planner
+from hopplus.players.player import Player
+from hopplus.types import Act, Memory, View
+
+LINE = 6  # steps of a search's most visited line that are told
+
+
+class Ahead(NamedTuple):
+    """What a search came to. H steps of its most visited line; seats run own first."""
+
+    visits: Any  # [A] float32, the share of its looks that went to each action
+    cells: Any  # [H, N] where everyone is after each step; -1 gone
+    there: Any  # [H] bool, the line is so long
+
+
+def actor_of(player: Player) -> Actor | None:
+    """The actor of a learned player; None for a player that has learned nothing."""
+    match player:
+        case Actor():
+            return player
+        case Planner():
+            return player.actor
+        case Telling():
+            return player.planner.actor
+    return None
+
+
+def foreseen(
+    actor: Actor, mind: Mind, view: View, legal: jax.Array, inferred: jax.Array
+) -> jax.Array:
+    """[N - 1, A] how likely each other is to act so, by the mind's models of them; from the view,
+    everyone's legal actions [N, A], own first, and what is inferred [J].
+
+    With a belief, over what is believed of their goals.
+    """
+    assert mind.opponents is not None
+    goals, models = actor.parts.goals_about(inferred), mind.opponents
+    if not actor.parts.belief:
+        return jnp.exp(others_logits(models, view, legal, goals))
+
+    def told(goal: jax.Array) -> jax.Array:
+        return jnp.exp(others_logits(models, view, legal, jnp.tile(goal, (len(goals), 1))))
+
+    by_goal = jax.vmap(told)(jnp.eye(goals.shape[1]))  # [K, N - 1, A]
+    return jnp.einsum("kja,jk->ja", by_goal, goals, precision="highest")
+
+
+def looked_ahead(planner: Planner, mind: Mind, grown: Verdict) -> Ahead:
+    """What trees [trees, ...] came to together, and the line of the one that looked at the best
+    action most."""
+    found, seats = averaged(grown), planner.game.seats
+    visits = found.visits / found.visits.sum()
+    if not isinstance(grown, Found):  # one step, and no tree
+        return Ahead(visits, jnp.full((LINE, seats), -1), jnp.zeros(LINE, bool))
+    best = found.visits.argmax()
+    most = grown.visits[:, best].argmax()
+    tree = jax.tree.map(lambda leaf: leaf[most], grown.tree)
+    nodes, there = most_visited(tree, best, planner.config.outcomes, LINE)
+    places = jax.tree.map(lambda leaf: leaf[nodes], tree.nodes.place)
+    stage = planner.stage(mind)
+    planes = jax.vmap(lambda place: stage.scene(place).view.planes)(places)
+    by_seat = planes[..., :seats].reshape(LINE, -1, seats)
+    cells = jnp.where(by_seat.any(axis=1), by_seat.argmax(axis=1), -1)
+    return Ahead(visits, cells, there)
+
+
+@dataclass(frozen=True)
+class Telling:
+    """A planner that acts as it does and tells what its search came to, behind what it infers."""
+
+    planner: Planner
+
+    @property
+    def name(self) -> str:
+        return self.planner.name
+
+    @property
+    def shares_params(self) -> bool:
+        return self.planner.shares_params
+
+    def init(self, key: jax.Array) -> Mind:
+        return self.planner.init(key)
+
+    def start(self) -> Memory:
+        return self.planner.start()
+
+    @property
+    def keeps(self) -> bool:
+        return self.planner.keeps
+
+    def again(self, memory: Memory, view: View) -> Memory:
+        return self.planner.again(memory, view)
+
+    def act(self, params: Mind, memory: Memory, view: View, key: jax.Array) -> tuple[Memory, Act]:
+        memory, act, grown = self.planner.decide(params, memory, view, key)
+        ahead = looked_ahead(self.planner, params, grown)
+        parts = (act.inferred, ahead.visits, ahead.cells.reshape(-1), ahead.there)
+        told = jnp.concatenate([part.astype(jnp.float32) for part in parts])
+        return memory, replace(act, inferred=told)
+
+    def told(self, inferred: np.ndarray) -> Ahead:
+        """What [..., J] that it infers tells of its searches [...], on the host."""
+        game, first = self.planner.game, self.planner.actor.parts.goal_size
+        sizes = np.cumsum([first, len(game.action_names), LINE * game.seats, LINE])
+        _, visits, cells, there, _ = np.split(inferred, sizes, axis=-1)
+        cells = cells.reshape(*cells.shape[:-1], LINE, game.seats).astype(int)
+        return Ahead(visits, cells, there > 0)
+
+
+def telling(player: Player) -> Player:
+    """The same player without its name, or whoever is in a mixture; if it searches, it tells."""
+    match player:
+        case Actor():
+            return replace(player, name="")
+        case Planner():
+            return Telling(replace(player, actor=replace(player.actor, name="")))
+        case Mixture():
+            return replace(player, players=tuple(telling(one) for one in player.players))
+    return player

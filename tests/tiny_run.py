@@ -1,0 +1,20 @@
+"""The folder of a tiny run with random minds: as one that was trained, without the training."""
+
+from pathlib import Path
+
+import jax
+
+from hopplus.config import TrainConfig
+from hopplus.learning.restore import empty_learning, make_learner, new_run
+from hopplus.runs.folder import RunFolder
+from tiny_hop_plus import begun
+
+
+def random_run(path: Path, config: TrainConfig) -> RunFolder:
+    """A run of one seed."""
+    run = new_run(path, config)
+    learner = make_learner(config, {})
+    shapes = empty_learning(learner, config)
+    tree = jax.tree.map(lambda leaf, like: leaf.reshape(like.shape), begun(learner), shapes)
+    run.save(1, tree, {"score": 0.0, "seconds": 1.0}, config.keep)
+    return run
