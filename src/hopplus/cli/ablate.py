@@ -2,8 +2,6 @@
 
 import json
 import math
-import shlex
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -14,6 +12,7 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
+from hopplus.cli.paged import this_command, written
 from hopplus.config import GameConfig, NetConfig, TrainConfig, check
 from hopplus.evaluation.ablation import (
     LADDER,
@@ -30,7 +29,6 @@ from hopplus.evaluation.ladder_picture import draw_ladder
 from hopplus.evaluation.statistics import ENOUGH, Estimate
 from hopplus.learning.train import Moment, train
 from hopplus.report.ladder import ladder_page
-from hopplus.report.page import write_page
 from hopplus.report.summary import summarise
 from hopplus.runs.folder import RunFolder
 from hopplus.runs.progress import Progress
@@ -104,14 +102,11 @@ class Ablate:
 
     def _show(self, folder: Path, rows: Sequence[Row], runs: Sequence[RunFolder]) -> str | None:
         """Write the page; where it is, unless what it takes is not installed."""
-        command = shlex.join(["hopplus", *sys.argv[1:]])
-        page = ladder_page(f"hopplus ablate: {folder}", rows, summarise(runs), self.level, command)
-        try:
-            write_page(folder / "ladder.html", page)
-        except ImportError:
-            say("the page is left out: jinja2 is not installed here")
-            return None
-        return str(folder / "ladder.html")
+        title = f"hopplus ablate: {folder}"
+        return written(
+            folder / "ladder.html",
+            lambda: ladder_page(title, rows, summarise(runs), self.level, this_command()),
+        )
 
     def _settled(self, rung: Rung) -> TrainConfig:
         """A rung's configuration with what all rungs have in common."""

@@ -11,15 +11,17 @@ from rich.console import Console
 from rich.table import Table
 
 from hopplus.cli.options import check_positive, check_seat, check_seed
+from hopplus.cli.paged import this_command, written
 from hopplus.cli.subject import Subject, find_subject
 from hopplus.config import ConfigError, GameConfig, SearchConfig
 from hopplus.evaluation.adaptation import Adaptation, adapt, companies
 from hopplus.evaluation.online import LEARN, Online
-from hopplus.evaluation.references import read_references
+from hopplus.evaluation.references import References, read_references
 from hopplus.evaluation.statistics import Estimate
 from hopplus.evaluation.streams import AtTheEnd, ByEpisode, Score
 from hopplus.games import make_game
 from hopplus.learning.restore import find_guests
+from hopplus.report.adaptation import adaptation_page
 from hopplus.runs.progress import Progress
 
 
@@ -58,6 +60,8 @@ class Adapt:
     """The folder for the run of a preset."""
     references: Path | None = None
     """A file that `hopplus certify` has kept, to tell the share of the gap that is closed."""
+    out: Path | None = None
+    """The page; when not given, adaptation.html in the run, or here."""
     seed: int = 0
     """Seed of everything random."""
     json: bool = False
@@ -97,15 +101,27 @@ class Adapt:
             )
         closed = found.closed(known) if known else None
         learning = online.learns if online else "none"
+        page = self._page(subject, learning, found, known)
         if self.json:
             shares = [share.as_json() for share in closed] if closed else None
-            whole = {"learning": learning, **found.as_json(), "closed": shares}
+            whole = {"learning": learning, **found.as_json(), "closed": shares, "page": page}
             print(json.dumps(whole, indent=2))
             return 0
         print_adaptation(found, f"{subject.name}, learning: {learning}", closed)
         if known and closed is None:
             print("among this company there is no gap between blind and told to close")
+        if page:
+            print(f"the page is {page}")
         return 0
+
+    def _page(
+        self, subject: Subject, learning: str, found: Adaptation, known: References | None
+    ) -> str | None:
+        folder = Path(subject.name) if subject.config else Path()
+        return written(
+            self.out or folder / "adaptation.html",
+            lambda: adaptation_page(subject.name, found, known, learning, this_command()),
+        )
 
     def _online(self, subject: Subject) -> Online | None:
         if self.learning == "none":

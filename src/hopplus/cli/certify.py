@@ -8,12 +8,14 @@ from rich.console import Console
 from rich.table import Table
 
 from hopplus.cli.options import check_positive, check_seed
+from hopplus.cli.paged import this_command, written
 from hopplus.config import GameConfig, NetConfig, PPOConfig, TrainConfig
 from hopplus.evaluation.adaptation import companies
 from hopplus.evaluation.references import Reference, References
 from hopplus.evaluation.statistics import ENOUGH, estimate
 from hopplus.games import make_game
 from hopplus.learning.restore import find_guests
+from hopplus.report.adaptation import certificate_page
 from hopplus.runs.progress import Progress
 
 
@@ -66,11 +68,17 @@ class Certify:
         with Progress("certifying", asked.total_steps, "steps") as progress:
             found = asked.measure(self.out, progress.advance)
         path = asked.kept_at(self.out)
+        title = f"{self.game.rows}x{self.game.columns}, {self.seeds} seeds"
+        page = written(
+            path.with_suffix(".html"), lambda: certificate_page(found, title, this_command())
+        )
         if self.json:
-            print(json.dumps({"kept": str(path), **found.as_json()}, indent=2))
+            print(json.dumps({"kept": str(path), "page": page, **found.as_json()}, indent=2))
             return 0
-        print_references(found, f"{self.game.rows}x{self.game.columns}, {self.seeds} seeds")
+        print_references(found, title)
         print(f"kept in {path}: hopplus adapt RUN --references {path}")
+        if page:
+            print(f"the page is {page}")
         return 0
 
 

@@ -1,8 +1,6 @@
 """What the diagnoses have in common on the command line: their subject, and how they end."""
 
 import json
-import shlex
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
@@ -13,6 +11,7 @@ import tyro
 from rich.console import Console
 
 from hopplus.cli.options import check_positive, check_seed
+from hopplus.cli.paged import this_command
 from hopplus.config import ConfigError, GameConfig, TrainConfig
 from hopplus.diagnosis.faults import Fault, find_fault
 from hopplus.diagnosis.finding import Check, Verdict
@@ -102,7 +101,7 @@ def finish(
         answer,
         mark,
         lines,
-        shlex.join(["hopplus", *sys.argv[1:]]),
+        this_command(),
         [*sections, *map(_section, checks)],
     )
     html = folder / f"{name}.html"

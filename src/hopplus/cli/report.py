@@ -1,18 +1,18 @@
 """`hopplus report`: one page that shows it."""
 
 import json
-import shlex
-import sys
 import webbrowser
 from dataclasses import dataclass, replace
-from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
 
 import tyro
 
+from hopplus.cli.paged import this_command
 from hopplus.config import ConfigError, TrainConfig
 from hopplus.diagnosis.measures import finite
+from hopplus.evaluation.replays import run_company, telling_replays, watch_first
+from hopplus.report.models import model_sections
 from hopplus.report.page import Section, write_page
 from hopplus.report.runs import report_path, runs_page
 from hopplus.report.summary import Summary, summarise
@@ -49,14 +49,13 @@ class Report:
         models: list[Section] = []
         replays: list[tuple[str, dict[str, Any]]] = []
         played = [] if self.quick else runs
-        with Progress("playing", 2 * len(played), "parts") as progress:
+        with Progress("playing", len(played), "runs") as progress:
             for run in played:
-                models += _models(run, len(runs) > 1)
+                sections, episodes = _shown(run, len(runs) > 1)
+                models += sections
+                replays += episodes
                 progress.advance(1, run.name)
-                replays += _replays(run)
-                progress.advance(1, run.name)
-        command = shlex.join(["hopplus", *sys.argv[1:]])
-        page = runs_page(runs, command, self.language, models, replays)
+        page = runs_page(runs, this_command(), self.language, models, replays)
         path = self.out or report_path(runs)
         write_page(path, page)
         if self.json:
@@ -72,27 +71,20 @@ class Report:
         return 0
 
 
-def _models(run: Summary, several: bool) -> list[Section]:
-    """How good the run's models are."""
-    found: list[Section] = _given("hopplus.report.models", "model_sections", run) or []
-    named = [replace(one, title=f"{run.name}: {one.title}") for one in found]
-    return named if several else found
-
-
-def _replays(run: Summary) -> list[tuple[str, dict[str, Any]]]:
-    """Episodes that the run's players play, recorded."""
-    if run.run.kind != TrainConfig.kind:
-        return []
-    found = _given("hopplus.evaluation.replays", "replays_of", run)
-    return [(run.name, found)] if found else []
-
-
-def _given(module: str, name: str, run: Summary) -> Any:
-    """What a part of the package says of a run; nothing where it is not there, or cannot."""
+def _shown(run: Summary, several: bool) -> tuple[list[Section], list[tuple[str, dict[str, Any]]]]:
+    """How good a run's models are, and a few of its episodes: both from the same play."""
     try:
-        return getattr(import_module(module), name)(run.run)
-    except ModuleNotFoundError:
-        return None
+        if run.run.kind != TrainConfig.kind:
+            return _named(model_sections(run.run), run, several), []
+        table = run_company(run.run)
+        seen = watch_first(*table)
+        sections = model_sections(run.run, table, seen)
+        return _named(sections, run, several), [(run.name, telling_replays(*table, seen))]
     except (ConfigError, RunError) as error:  # nothing was saved yet
-        say(f"a part of the page is left out: {error}")
-        return None
+        say(f"models and replay of {run.name} are left out: {error}")
+        return [], []
+
+
+def _named(sections: list[Section], run: Summary, several: bool) -> list[Section]:
+    named = [replace(one, title=f"{run.name}: {one.title}") for one in sections]
+    return named if several else sections

@@ -1,0 +1,24 @@
+"""How commands end in a page."""
+
+import shlex
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from hopplus.report.page import Page, write_page
+from hopplus.runs.watchdog import say
+
+
+def this_command() -> str:
+    """What was typed, to repeat it."""
+    return shlex.join(["hopplus", *sys.argv[1:]])
+
+
+def written(path: Path, make: Callable[[], Page]) -> str | None:
+    """Write a page; where it is, or None on a machine that lacks what pages are made with."""
+    try:
+        write_page(path, make())
+    except ImportError as error:
+        say(f"the page is left out: {error.name} is not installed here")
+        return None
+    return str(path)

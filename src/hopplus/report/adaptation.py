@@ -1,0 +1,133 @@
+"""The pages of adaptation: what a player gets among new company, and what there is to be had."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from hopplus.evaluation.adaptation import Adaptation
+from hopplus.evaluation.references import References
+from hopplus.evaluation.statistics import ENOUGH, Estimate, estimate
+from hopplus.report.page import Page, Section
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+TOLD, BLIND, OWN = "#009E73", "#D55E00", "#0072B2"  # Okabe and Ito's
+
+
+def adaptation_page(
+    name: str, found: Adaptation, known: References | None, learning: str, command: str
+) -> Page:
+    """Returns among each company, beside those of told and blind where they were measured."""
+    seeds = len(found.returns)
+    means, closed = found.means(), found.closed(known) if known else None
+    rows = [
+        [", ".join(company), *map(str, found.estimates(place))]
+        for place, company in enumerate(found.companies)
+    ]
+    rows.append(["mean", *map(str, means)])
+    if closed:
+        rows.append(["share of the gap closed", *map(str, closed)])
+        answer = f"{closed[0].mean:.0%} of the gap is closed in {found.columns[0]}"
+        if len(closed) > 1:
+            answer += f", {closed[-1].mean:.0%} in {found.columns[-1]}"
+    else:
+        answer = f"Mean return {means[0]} in {found.columns[0]}"
+    lines = [f"Learning: {learning}. Means over {seeds} seeds, ± 95%."]
+    lines += [f"⚠ below {ENOUGH} seeds, intervals say little"] * (seeds < ENOUGH)
+    if known and closed is None:
+        lines.append("Among this company there is no gap between blind and told to close.")
+    table = Section("Returns", header=["others", *found.columns], rows=rows)
+    picture = Section(
+        "By company",
+        "Dots are the player's returns, from the first column (light) to the last (dark).",
+        pictures=[("returns by company", draw_adaptation(found, known))],
+    )
+    mark = "bad" if seeds < ENOUGH else "good"
+    return Page(f"hopplus adapt: {name}", answer, mark, lines, command, [table, picture])
+
+
+def certificate_page(found: References, title: str, command: str) -> Page:
+    """What being told brings, by company."""
+    gaps = found.gaps()
+    most = max(range(len(gaps)), key=lambda place: gaps[place].mean)
+    mean = estimate((found.told - found.blind).mean(axis=1))
+    rows = [
+        [", ".join(company), *map(str, _both(found, place)), str(gaps[place])]
+        for place, company in enumerate(found.companies)
+    ]
+    rows.append(["mean", *(str(estimate(one.mean(axis=1))) for one in (found.told, found.blind))])
+    rows[-1].append(str(mean))
+    seeds = len(found.told)
+    lines = [f"The largest gap, {gaps[most]}, is with {', '.join(found.companies[most])}."]
+    lines += [f"⚠ below {ENOUGH} seeds, intervals say little"] * (seeds < ENOUGH)
+    sections = [
+        Section("Told and blind", header=["others", "told", "blind", "told − blind"], rows=rows),
+        Section("By company", pictures=[("told and blind by company", draw_certificate(found))]),
+    ]
+    mark = "good" if mean.mean > mean.half_width else "bad"
+    answer = f"Being told whom one faces brings {mean} on average"
+    return Page(f"hopplus certify: {title}", answer, mark, lines, command, sections)
+
+
+def _both(found: References, place: int) -> list[Estimate]:
+    return [estimate(one[:, place]) for one in (found.told, found.blind)]
+
+
+def draw_adaptation(found: Adaptation, known: References | None) -> "Figure":
+    """Returns of each column by company, with told and blind as marks."""
+    figure, axes = _axes([", ".join(company) for company in found.companies])
+    columns = len(found.columns)
+    for column in range(columns):
+        means = found.returns[:, :, column].mean(axis=0)
+        strength = 0.25 + 0.75 * (column + 1) / columns
+        last = column == columns - 1
+        axes.plot(
+            means,
+            range(len(means)),
+            "o",
+            color=OWN,
+            alpha=strength,
+            label=found.columns[column] if last or column == 0 else None,
+        )
+    if known:
+        places = {company: place for place, company in enumerate(known.companies)}
+        held = [(row, places[c]) for row, c in enumerate(found.companies) if c in places]
+        for name, values, colour, mark in (
+            ("told", known.told, TOLD, ">"),
+            ("blind", known.blind, BLIND, "<"),
+        ):
+            at = [values[:, place].mean() for _, place in held]
+            axes.plot(
+                at, [row for row, _ in held], mark, color=colour, fillstyle="none", label=name
+            )
+    axes.legend(loc="best")
+    return figure
+
+
+def draw_certificate(found: References) -> "Figure":
+    """Told and blind by company, with a line for the gap."""
+    figure, axes = _axes([", ".join(company) for company in found.companies])
+    for row in range(len(found.companies)):
+        told, blind = _both(found, row)
+        axes.plot([blind.mean, told.mean], [row, row], "-", color="grey", linewidth=1)
+    rows = range(len(found.companies))
+    for name, values, colour, mark in (
+        ("told", found.told, TOLD, ">"),
+        ("blind", found.blind, BLIND, "<"),
+        ("random", found.random, "grey", "x"),
+    ):
+        axes.plot(values.mean(axis=0), rows, mark, color=colour, label=name)
+    axes.legend(loc="best")
+    return figure
+
+
+def _axes(names: Sequence[str]) -> tuple["Figure", Any]:
+    from matplotlib.figure import Figure  # playing and learning do without
+
+    figure = Figure(figsize=(9, 1.5 + 0.32 * len(names)), layout="constrained")
+    axes = figure.subplots()
+    axes.set_yticks(range(len(names)), names)
+    axes.invert_yaxis()
+    axes.set_xlabel("return")
+    axes.grid(axis="x", alpha=0.3)
+    return figure, axes
