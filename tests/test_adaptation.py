@@ -122,7 +122,8 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[st
     ]
     command = ["certify", *SMALL, *PPO, *length, "--out", str(out)]
     assert main(command) == 0
-    (path,) = out.iterdir()
+    (path,) = out.glob("*.json")
+    assert "Being told whom one faces brings" in path.with_suffix(".html").read_text()
     return path, command
 
 
@@ -165,11 +166,25 @@ def test_adapt(
     assert found["learning"] == "none"
     player = str(remembering.parent / "one.safetensors")
     assert main(["export", run, "--out", player]) == 0
-    few = ["--trials", "4", "--episodes", "2", "--seat", "1", "--against", "noisy-hare:0.2,switch"]
+    page = remembering.parent / "page.html"
+    few = [
+        "--out",
+        str(page),
+        "--trials",
+        "4",
+        "--episodes",
+        "2",
+        "--seat",
+        "1",
+        "--against",
+        "noisy-hare:0.2,switch",
+    ]
     assert main(["adapt", player, *SMALL[:-2], *few, f"{player},{run}@0"]) == 0
     out = capsys.readouterr().out
     assert "noisy-hare:0.2, switch" in out
     assert "one seed: no interval can be told" in out
+    assert "noisy-hare:0.2, switch" in page.read_text()
+    assert "hare, random" in (remembering / "adaptation.html").read_text()
     hop = ["--protocol", "hop", "--trials", "2", "--seat", "0", "--against", "stag,hare"]
     assert main(["adapt", run, *hop, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
