@@ -159,6 +159,20 @@ def test_what_leavers_took_is_counted_and_older_times_discounted() -> None:
         assert same(forgetful.again(memory, view), PART.start())
 
 
+def test_who_stays_to_the_end_has_taken_nothing() -> None:
+    part = BeliefPart(GAME, replace(CONFIG, none=True))
+    assert part.kinds == 3
+    counts = jnp.array([[2.0, 4.0, 6.0], [1.0, 1.0, 3.0]])
+    memory = replace(part.start(), counts=counts, there=jnp.ones(2, bool))
+    board = GAME_MADE.parse("0 . .\n1h 2h .\n. . S")
+    _, view = stepped(board, jnp.array([STAY, STAY, HUNT_HARE]))
+    expected = np.array([[1, 2, 4], [0.5, 1.5, 1.5]])  # the first stayed, the second took a hare
+    begun = part.again(memory, view)
+    np.testing.assert_allclose(begun.counts, expected)
+    often = expected + 1
+    np.testing.assert_allclose(chance(begun.belief), often / often.sum(axis=1, keepdims=True))
+
+
 def test_who_they_are_makes_no_difference() -> None:
     """Two others who change seats, with the models of them, change their places in the belief."""
     swapped: Any = Known(Table(CHANCES[::-1]))
@@ -260,6 +274,7 @@ def test_names_make_no_difference() -> None:
         ({"discount": 1.5}, "belief.discount is 1.5 but must be from 0 to 1"),
         ({"floor": 0.0}, "belief.floor is 0.0 but must be above 0"),
         ({"across": 1}, "belief.across is 1 but must be yes or no"),
+        ({"none": 1}, "belief.none is 1 but must be yes or no"),
     ],
 )
 def test_wrong_settings(settings: dict[str, Any], words: str) -> None:

@@ -126,7 +126,7 @@ def test_bench_game(capsys: pytest.CaptureFixture[str]) -> None:
         (["replay", "--players", FOUR, "--layout", "no-such-file"], "cannot read no-such-file"),
         (["replay", "--players", FOUR, "--out", "/dev/null/x.gif"], "cannot write"),
         (["list", "cows"], "cows"),
-        (["bench"], "expected one of {game, train, update, search, faults, soak}"),
+        (["bench"], "expected one of {game, train, update, search, faults, report, soak}"),
         (["bench", "game", "--seconds", "0"], "--seconds is 0"),
     ],
 )

@@ -45,6 +45,18 @@ def test_goals_taken_by_hand() -> None:
         assert goals[step, 1, 1].tolist() == none + last
 
 
+def test_nothing_is_a_goal_as_well() -> None:
+    """Where the episode is seen to end: of those who took nothing to that end."""
+    took = np.zeros((4, 1, 2, 2), np.int32)
+    took[0, 0, 1, HARE] = took[3, 0, 1, STAG] = 1
+    done = jnp.array([[False], [False], [True], [False]])
+    nothing = jnp.zeros((4, 1, 2))
+    outcome = Outcome(nothing, nothing, done, nothing, jnp.asarray(took), nothing)
+    goals = np.asarray(goals_taken(outcome, np.array([0, 1]), none=True))[:, 0]
+    assert goals[:, 0].tolist() == [[0, 1, 0], [0, 0, 1], [0, 0, 1], [1, 0, 0]]
+    assert goals[:, 1].tolist() == [[0, 0, 1], [0, 0, 1], [0, 0, 1], [0, 0, 0]]  # not seen
+
+
 def test_models_learn_nothing_of_those_who_were_not_seen_to_take_anything() -> None:
     """Of all play, half of which tells what the second other was after."""
     actor = actor_of("opponent", "belief")

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from hopplus.config import MemoryConfig, PPOConfig, SearchConfig, TrainConfig
+from hopplus.config import BeliefConfig, MemoryConfig, PPOConfig, SearchConfig, TrainConfig
 
 SEARCH = SearchConfig(simulations=50, noise=0.25, temperature=1.0)
 ONE_STEP = SearchConfig(
@@ -19,7 +19,7 @@ PRESETS: Mapping[str, TrainConfig] = MappingProxyType(
             memory=MemoryConfig(kind="trial"), trial=5, train_against="all", steps=5_000_000
         ),
         "goal": TrainConfig(parts=("opponent", "goal")),
-        "belief": TrainConfig(parts=("opponent", "belief")),
+        "belief": TrainConfig(parts=("opponent", "belief"), belief=BeliefConfig(none=True)),
         # More than twice the steps to learn from carry larger and more gradient steps.
         "hop-plus": TrainConfig(
             parts=("opponent", "goal", "world", "imagination"),

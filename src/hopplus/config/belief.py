@@ -17,7 +17,11 @@ class BeliefConfig:
     """Begin an episode with what was seen in those before, of the same trial if the others are
     drawn for each."""
 
+    none: bool = False
+    """A further goal beside the kinds of things: none of them, of those who take nothing."""
+
     def __post_init__(self) -> None:
         check(0 <= self.discount <= 1, "belief.discount", self.discount, "from 0 to 1")
         check(0 < self.floor <= 1, "belief.floor", self.floor, "above 0, 1 at most")
         check(isinstance(self.across, bool), "belief.across", self.across, "yes or no")
+        check(isinstance(self.none, bool), "belief.none", self.none, "yes or no")

@@ -20,10 +20,8 @@ from hopplus.evaluation.trials import Trials, begun, episode_numbers, make_trial
 from hopplus.games.game import Game, views
 from hopplus.learning.rollout import rollout
 from hopplus.learning.trained import Trained
-from hopplus.models.opponent import others_logits
-from hopplus.players.actor import Actor
+from hopplus.players.insight import actor_of, foreseen
 from hopplus.players.mind import Mind
-from hopplus.players.planner import Planner
 from hopplus.types import Params, Trajectory
 
 LEAST = 20  # players of each kind that a probe needs, to be fitted and to be judged
@@ -113,8 +111,8 @@ def _watched(
     steps = episodes * game.horizon
     trajectory = rollout(game, table.seating, params, plays, steps)[1]
     mind: Mind = jax.tree.map(lambda leaf: leaf[0], params[table.group])
-    actor = table.focal.actor if isinstance(table.focal, Planner) else table.focal
-    assert isinstance(actor, Actor)
+    actor = actor_of(table.focal)
+    assert actor is not None
     size = actor.parts.goal_size
     inferred = trajectory.act.inferred[:, :, seat, :size]
     order = (seat + np.arange(game.seats)) % game.seats
@@ -134,9 +132,8 @@ def _watched(
         if mind.opponents is None:
             hit = jnp.zeros(len(order) - 1, bool)
         else:
-            goals = actor.parts.goals_about(inferred)
-            logits = others_logits(mind.opponents, view, legal, goals)
-            hit = logits.argmax(axis=1) == now.act.action[order[1:]]
+            likely = foreseen(actor, mind, view, legal, inferred)
+            hit = likely.argmax(axis=1) == now.act.action[order[1:]]
         counts = now.present[order[1:]] & (legal[1:].sum(axis=1) > 1)
         return now.present[seat], hit, true.max(axis=1), counts, *moved
 

@@ -151,8 +151,9 @@ class Learner:
         plays, trajectory = rollout(self.game, self.seating, params, plays, self.config.unroll)
         size = self.actor.parts.goal_size
         played = moments_of(trajectory, self.learning, self.seats, size)
-        if self.actor.parts.belief:
-            played = replace(played, inferred=goals_taken(trajectory.outcome, self.seats))
+        if belief := self.actor.parts.belief:
+            goals = goals_taken(trajectory.outcome, self.seats, belief.config.none)
+            played = replace(played, inferred=goals)
         return plays, trajectory, played
 
     def update(self, now: Learning) -> tuple[Learning, Metrics]:

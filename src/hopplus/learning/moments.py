@@ -41,17 +41,20 @@ def moments_of(trajectory: Trajectory, group: int, seats: np.ndarray, size: int)
     )
 
 
-def goals_taken(outcome: Outcome, seats: np.ndarray) -> jax.Array:
+def goals_taken(outcome: Outcome, seats: np.ndarray, none: bool = False) -> jax.Array:
     """[T, B, n, (N - 1) * K] what each other of the seats is after, as it turned out: one-hot the
-    kind that it takes next in the episode, in the seats' order; zeros if that was not seen."""
+    kind that it takes next in the episode, in the seats' order; zeros if that was not seen. With
+    `none`, a further kind is that it was seen to take nothing."""
 
     def step(later: jax.Array, now: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         took, done = now
-        later = jnp.where(done[:, None, None], 0.0, later)
+        later = jnp.where(done[:, None, None], nothing, later)
         after = jnp.where(took.any(axis=-1, keepdims=True), took, later)
         return after, after
 
     took = (outcome.took > 0).astype(jnp.float32)  # [T, B, N, K]
+    took = jnp.pad(took, ((0, 0), (0, 0), (0, 0), (0, none)))
+    nothing = jax.nn.one_hot(took.shape[-1] - 1, took.shape[-1]) * none
     found = jax.lax.scan(step, jnp.zeros_like(took[0]), (took, outcome.done), reverse=True)[1]
     count = found.shape[2]
     others = (seats[:, None] + np.arange(1, count)) % count  # [n, N - 1]

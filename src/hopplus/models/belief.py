@@ -46,14 +46,22 @@ class BeliefPart:
 
     @property
     def kinds(self) -> int:
-        return len(self._game.targets)
+        """Goals that are told apart: kinds of things, then none of them if that is one."""
+        return len(self._game.targets) + self.config.none
 
     def start(self) -> BeliefMemory:
         return self._begun(jnp.zeros((self.others, self.kinds)))
 
     def again(self, memory: BeliefMemory, view: View) -> BeliefMemory:
         """The memory before the next episode, from what was seen at the end of this one."""
-        return self._begun(self._counted(memory, view)) if self.config.across else self.start()
+        if not self.config.across:
+            return self.start()
+        counts = self._counted(memory, view)
+        if self.config.none:  # who is there to the end has taken nothing
+            stayed = jax.nn.one_hot(jnp.full(self.others, self.kinds - 1), self.kinds)
+            older = self.config.discount * counts + stayed
+            counts = jnp.where(self._present(view)[:, None], older, counts)
+        return self._begun(counts)
 
     def infer(
         self, models: OpponentModel, memory: BeliefMemory, view: View
@@ -100,5 +108,6 @@ class BeliefPart:
         left = memory.there & ~self._present(view)
         takes = np.array([target.action for target in self._game.targets.values()])
         took = left[:, None] & (view.last_actions[1:, None] == takes)
+        took = jnp.pad(took, ((0, 0), (0, self.kinds - len(takes))))
         older = jnp.where(took.any(axis=1, keepdims=True), self.config.discount, 1.0)
         return memory.counts * older + took

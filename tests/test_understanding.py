@@ -1,0 +1,73 @@
+"""Where it is lost what kind of players one faces."""
+
+import json
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+
+from hopplus.cli import main
+from hopplus.config import NetConfig, OpponentOnline, PPOConfig, StagHuntConfig, TrainConfig
+from hopplus.diagnosis.understanding import Watched, _read, understanding
+from hopplus.games import make_game
+from hopplus.learning.restore import make_learner
+from hopplus.learning.trained import Trained, write_player
+
+GAME = StagHuntConfig(size=3, seats=3, hares=2, horizon=8)
+NET = NetConfig(hidden=8)
+
+
+def fresh(*parts: str) -> Trained:
+    config = TrainConfig(
+        game=GAME,
+        net=NET,
+        ppo=PPOConfig(games=4, unroll=4),
+        parts=parts,  # type: ignore[arg-type]
+        opponent=OpponentOnline(net=NET),
+        train_against="all",
+        trial=2,
+    )
+    learner = make_learner(config, {})
+    minds = jax.jit(learner.init)(jax.random.key(0)).params[learner.learning]
+    return Trained(learner.actor, jax.tree.map(lambda leaf: leaf[0], minds))
+
+
+def test_what_a_probe_reads() -> None:
+    """The kinds themselves, nothing, and a step that nobody came to."""
+    drawn = np.array([[a, b] for a in range(3) for b in range(3)] * 24)
+    count = len(drawn)
+    rng = np.random.default_rng(0)
+    drawn = drawn[rng.permutation(count)]
+    shape = (2, count)
+    told = np.eye(3)[drawn].reshape(count, -1)
+    inferred = np.stack([told, rng.normal(size=told.shape)])
+    step = np.broadcast_to(np.arange(2)[:, None], shape)
+    blank = np.zeros(shape)
+    seen = Watched(blank, step, blank, inferred, blank, blank, blank, blank, blank)
+    assert _read(seen, drawn, 3, 0, 0) == 1.0
+    assert 0.2 < _read(seen, drawn, 3, 0, 1) < 0.47
+    assert np.isnan(_read(seen, drawn, 3, 1, 0))
+    assert np.isnan(_read(seen, drawn, 3, 0, 2))
+
+
+def test_a_belief_is_read_and_a_policy_that_is_told_nothing_does_not_move(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    game = make_game(GAME)
+    found = understanding(game, fresh("opponent", "belief"), 1, 2, 360, [0, 3], 0)
+    assert found.probe[0, 0] == pytest.approx(1 / 3)  # before anything was seen
+    assert found.probe[1, 0] > 0.5  # what they took in the first episode
+    assert ((found.accuracy >= 0) & (found.accuracy < found.best)).all()
+    assert found.best[0] > found.best[-1]  # stag hunters are easier to foresee than chance
+    assert (found.moved_other > found.moved_alike).all()
+    path = tmp_path / "plain.safetensors"
+    write_player(path, fresh())
+    size = ["--game.size", "3", "--game.seats", "3", "--game.hares", "2", "--game.horizon", "8"]
+    command = ["diagnose", "adaptation", str(path), *size, "--trials", "36", "--json"]
+    assert main(command) == 0
+    plain = json.loads(capsys.readouterr().out)
+    assert np.array(plain["moved_other"]).tolist() == [[0, 0]]
+    assert plain["accuracy"] == [[None] * 6]
+    assert main(["diagnose", "adaptation", "belief"]) == 2
+    assert "a preset has learned nothing yet" in capsys.readouterr().err
