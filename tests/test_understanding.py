@@ -58,7 +58,7 @@ def test_a_belief_is_read_and_a_policy_that_is_told_nothing_does_not_move(
     found = understanding(game, fresh("opponent", "belief"), 1, 2, 360, [0, 3], 0)
     assert found.probe[0, 0] == pytest.approx(1 / 3)  # before anything was seen
     assert found.probe[1, 0] > 0.5  # what they took in the first episode
-    assert ((found.accuracy >= 0) & (found.accuracy < found.best)).all()
+    assert (found.accuracy[:-1] < found.best[:-1] - 0.1).all()  # the last are all chance
     assert found.best[0] > found.best[-1]  # stag hunters are easier to foresee than chance
     assert (found.moved_other > found.moved_alike).all()
     path = tmp_path / "plain.safetensors"
