@@ -137,7 +137,9 @@ def _watched(
         counts = now.present[order[1:]] & (legal[1:].sum(axis=1) > 1)
         return now.present[seat], hit, true.max(axis=1), counts, *moved
 
-    partner = jnp.flip(inferred.reshape(steps, -1, 2, size), axis=2).reshape(inferred.shape)
+    partner = jnp.flip(inferred.reshape(steps, len(drawn) // 2, 2, size), axis=2).reshape(
+        inferred.shape
+    )
     stranger = jnp.roll(inferred, 2, axis=1)
     rows = (trajectory, inferred, partner, stranger)
     present, hit, best, counts, alike, other = jax.lax.map(jax.vmap(at), rows)
