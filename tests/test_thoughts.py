@@ -112,7 +112,8 @@ def test_each_tree_supposes_goals_drawn_from_the_belief() -> None:
     planner = planner_of("opponent", "belief", simulations=1)
     mind = mind_of(planner)
     chances = jnp.array([[0.9, 0.1], [0.3, 0.7]])
-    memory = replace(planner.start(), belief=jnp.log(chances))
+    kept = planner.start()
+    memory = replace(kept, state=replace(kept.state, belief=jnp.log(chances)))
 
     @jit
     def suppose(keys: jax.Array) -> Any:
