@@ -159,36 +159,22 @@ def test_adapt(
     run = str(remembering)
     options = ["--trials", "8", "--episodes", "3", "--references", str(path), "--json"]
     capsys.readouterr()
-    assert main(["adapt", run, *options]) == 0
+    assert main(["adapt", run, *options, "--seat", "1"]) == 0
     found: dict[str, Any] = json.loads(capsys.readouterr().out)
     assert np.shape(found["returns"]) == (2, 6, 3)
     assert found["closed"] is None or len(found["closed"]) == 3
     assert found["learning"] == "none"
-    player = str(remembering.parent / "one.safetensors")
+    assert "hare, random" in (remembering / "adaptation.html").read_text()
+    player, page = (str(remembering.parent / name) for name in ("one.safetensors", "page.html"))
     assert main(["export", run, "--out", player]) == 0
-    page = remembering.parent / "page.html"
-    few = [
-        "--out",
-        str(page),
-        "--trials",
-        "4",
-        "--episodes",
-        "2",
-        "--seat",
-        "1",
-        "--against",
-        "noisy-hare:0.2,switch",
-    ]
-    assert main(["adapt", player, *SMALL[:-2], *few, f"{player},{run}@0"]) == 0
+    few = ["--out", page, "--trials", "2", "--protocol", "hop"]
+    among = ["--against", "noisy-hare:0.2,switch", f"{player},{run}@0"]
+    assert main(["adapt", player, *SMALL[:-2], *few, *among]) == 0  # each seat in turn
     out = capsys.readouterr().out
     assert "noisy-hare:0.2, switch" in out
+    assert "last 600 of 2,400 steps" in out
     assert "one seed: no interval can be told" in out
-    assert "noisy-hare:0.2, switch" in page.read_text()
-    assert "hare, random" in (remembering / "adaptation.html").read_text()
-    hop = ["--protocol", "hop", "--trials", "2", "--seat", "0", "--against", "stag,hare"]
-    assert main(["adapt", run, *hop, "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["columns"] == ["last 600 of 2,400 steps"]
+    assert "noisy-hare:0.2, switch" in Path(page).read_text()
     for wrong, said in (
         (["--seat", "3"], "from 0 to 2"),
         (["--against", "stag"], "names 1 player but"),
@@ -211,29 +197,27 @@ def test_online_begins_with_what_was_learned(remembering: Path) -> None:
     run = open_run(remembering)
     players = run_players(run, 1)
     online = Online(run.config(), unroll=6)
-    wanted = [("stag", "hare"), ("hare", "learn")]
+    wanted = [("hare", "learn"), ("stag", "learn")]
     found = online.streams(players, wanted, {}, 0, 12, 3, jax.random.key(0))
     assert found.reward.shape == found.done.shape == (2, 3, 12)
     assert found.done.any(axis=-1).all()  # twelve steps are the horizon
-    for (pattern, *_), (learner, update) in online._made.items():
-        around = ("learn", "hare", "learn") if pattern[2] == "learn" else ("learn", "stag", "hare")
-        now = online._begun(learner, players, around, 3, jax.random.key(0))
-        held = now.params[learner.learning]
-        for old, new in zip(jax.tree.leaves(players[0].params), jax.tree.leaves(held), strict=True):
-            assert new.shape[:2] == (3, len(learner.seats))
-            assert (new == old).all()
-        chosen = [kept.choice for kept in now.plays.memory if isinstance(kept, MixtureMemory)]
-        names = next(p.players for p, _ in learner.seating.groups if isinstance(p, Mixture))
-        seated = [[names[one].name for one in row] for row in np.asarray(chosen[0])[:, 0]]
-        assert seated == [[name for name in around if name != "learn"]] * 3
-        before = jax.tree.map(np.asarray, held)
-        after = update(now)[0].params[learner.learning]
-        moved = [
-            np.abs(a - b).max(axis=tuple(range(2, a.ndim)))  # of each trial and seat
-            for a, b in zip(jax.tree.leaves(after), jax.tree.leaves(before), strict=True)
-        ]
-        assert (np.max(moved, axis=0) > 0).all()
-    assert len(online._made) == 2
+    ((learner, update),) = online._made.values()  # one program for both
+    around = ("learn", "stag", "learn")
+    now = online._begun(learner, players, around, 3, jax.random.key(0))
+    held = now.params[learner.learning]
+    for old, new in zip(jax.tree.leaves(players[0].params), jax.tree.leaves(held), strict=True):
+        assert new.shape[:2] == (3, 2)  # the run has one player, who sits in both seats
+        assert (new == old).all()
+    (mixture,) = (p for p, _ in learner.seating.groups if isinstance(p, Mixture))
+    (kept,) = (kept for kept in now.plays.memory if isinstance(kept, MixtureMemory))
+    assert [mixture.players[one].name for one in np.ravel(kept.choice)] == ["stag"] * 3
+    before = jax.tree.map(np.asarray, held)
+    after = update(now)[0].params[learner.learning]
+    moved = [
+        np.abs(a - b).max(axis=tuple(range(2, a.ndim)))  # of each trial and seat
+        for a, b in zip(jax.tree.leaves(after), jax.tree.leaves(before), strict=True)
+    ]
+    assert (np.max(moved, axis=0) > 0).all()
     assert online.learns == "online, from its own steps, by PPO"
 
 
