@@ -12,6 +12,7 @@ import pytest
 
 from hopplus.cli import main
 from hopplus.config import (
+    ConfigError,
     GameConfig,
     NetConfig,
     PPOConfig,
@@ -20,7 +21,7 @@ from hopplus.config import (
 )
 from hopplus.evaluation.adaptation import Adaptation, companies
 from hopplus.evaluation.online import Online
-from hopplus.evaluation.references import References, facing, read_references
+from hopplus.evaluation.references import Reference, References, facing, read_references
 from hopplus.evaluation.streams import AtTheEnd, ByEpisode, Streams
 from hopplus.evaluation.trials import Names, Trials, mixtures
 from hopplus.games.stag_hunt import StagHunt
@@ -52,8 +53,9 @@ def test_mixtures_and_places() -> None:
     turned = replace(table, seat=2)  # the seats after the last are the first ones
     assert turned.choices(("hare", "random"))[:2] == [1, 2]
     assert turned.group == 1
-    asked = ["all", "hare,stag", "runs/a,runs/b@0"]
-    assert companies(asked, GAME) == [*mixtures(GAME), ("hare", "stag"), ("runs/a@1", "runs/b@0")]
+    asked = ["all", "hare,stag", "noisy-hare:.20,learn", "runs/a,runs/b@0"]
+    guests = [("noisy-hare:0.2", "learn"), ("runs/a@1", "runs/b@0")]
+    assert companies(asked, GAME) == [*mixtures(GAME), ("hare", "stag"), *guests]
 
 
 def test_returns_by_episode() -> None:
@@ -244,3 +246,5 @@ def test_every_lane_faces_its_own_mixture() -> None:
 def test_references_are_plain(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["certify", "--steps", "0"]) == 2
     assert "above 0" in capsys.readouterr().err
+    with pytest.raises(ConfigError, match="plain PPO"):
+        Reference(TrainConfig(parts=("opponent",)), [])

@@ -1,6 +1,7 @@
 """Where it is lost what kind of players one faces."""
 
 import json
+from itertools import product
 from pathlib import Path
 
 import jax
@@ -9,7 +10,7 @@ import pytest
 
 from hopplus.cli import main
 from hopplus.config import NetConfig, OpponentOnline, PPOConfig, StagHuntConfig, TrainConfig
-from hopplus.diagnosis.understanding import Watched, _read, understanding
+from hopplus.diagnosis.understanding import Watched, _read, _strangers, understanding
 from hopplus.games import make_game
 from hopplus.learning.restore import make_learner
 from hopplus.learning.trained import Trained, write_player
@@ -31,6 +32,13 @@ def fresh(*parts: str) -> Trained:
     learner = make_learner(config, {})
     minds = jax.jit(learner.init)(jax.random.key(0)).params[learner.learning]
     return Trained(learner.actor, jax.tree.map(lambda leaf: leaf[0], minds))
+
+
+@pytest.mark.parametrize("others", [1, 2, 3])
+def test_strangers_differ_in_everyone(others: int) -> None:
+    ways = np.array(list(product(range(3), repeat=others)))
+    drawn = np.tile(np.repeat(ways, 2, axis=0), (2, 1))
+    assert (drawn != drawn[_strangers(len(drawn), 3, others)]).all()
 
 
 def test_what_a_probe_reads() -> None:

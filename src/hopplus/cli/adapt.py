@@ -12,15 +12,16 @@ from rich.table import Table
 
 from hopplus.cli.options import check_positive, check_seat, check_seed
 from hopplus.cli.paged import this_command, written
-from hopplus.cli.subject import Subject, find_subject
+from hopplus.cli.subject import Subject, find_subject, game_of
 from hopplus.config import ConfigError, GameConfig, SearchConfig
 from hopplus.evaluation.adaptation import Adaptation, adapt, companies
 from hopplus.evaluation.online import LEARN, Online
 from hopplus.evaluation.references import References, read_references
 from hopplus.evaluation.statistics import Estimate
 from hopplus.evaluation.streams import AtTheEnd, ByEpisode, Score
+from hopplus.evaluation.trials import Names
 from hopplus.games import make_game
-from hopplus.learning.restore import find_guests
+from hopplus.learning.restore import PLAYER_FILE, find_guests
 from hopplus.report.adaptation import adaptation_page
 from hopplus.runs.progress import Progress
 
@@ -70,19 +71,21 @@ class Adapt:
     def run(self) -> int:
         check_positive(episodes=self.episodes, trials=self.trials, seeds=self.seeds)
         check_seed(self.seed)
-        subject = find_subject(self.subject, self.game, self.steps, self.seeds, self.runs)
-        game = make_game(subject.game)
+        played = game_of(self.subject, self.game)
+        game = make_game(played)
         if self.seat is not None:
             check_seat(self.seat, game.seats)
         seats = range(game.seats) if self.seat is None else [self.seat]
         wanted = companies(self.against, game)
-        online = self._online(subject)
-        if not online and any(LEARN in company for company in wanted):
-            raise ConfigError("learn is among the others, which needs --learning online")
         guests = find_guests([name for company in wanted for name in company])
         known = read_references(self.references) if self.references else None
-        if known and known.game != subject.game:
-            raise ConfigError(f"{self.references} is of another game than {subject.name}")
+        if known and known.game != played:
+            raise ConfigError(f"{self.references} is of another game than {self.subject[0]}")
+        self._check_learning(wanted)
+        subject = find_subject(
+            self.subject, self.game, self.steps, self.seeds, self.seed, self.runs
+        )
+        online = self._online(subject)
         score: Score = ByEpisode(self.episodes) if self.protocol == "episodes" else AtTheEnd()
         total = len(wanted) * len(seats) * self.trials * len(subject.players)
         with Progress("playing", total, "trials") as progress:
@@ -123,12 +126,15 @@ class Adapt:
             lambda: adaptation_page(subject.name, found, known, learning, this_command()),
         )
 
-    def _online(self, subject: Subject) -> Online | None:
+    def _check_learning(self, wanted: list[Names]) -> None:
+        """Raise `ConfigError` for options that do not go together."""
         if self.learning == "none":
             if self.learning_rate is not None:
                 raise ConfigError("--learning-rate is given, but --learning is none")
-            return None
-        if subject.config is None:
+            if any(LEARN in company for company in wanted):
+                raise ConfigError("learn is among the others, which needs --learning online")
+            return
+        if any(name.endswith(PLAYER_FILE) for name in self.subject):
             raise ConfigError(
                 "learning online takes a run, which says how; a player alone does not"
             )
@@ -136,6 +142,10 @@ class Adapt:
             raise ConfigError("--search is given, but online a player learns as in its run")
         if self.learning_rate is not None:
             check_positive(learning_rate=self.learning_rate)
+
+    def _online(self, subject: Subject) -> Online | None:
+        if self.learning == "none" or subject.config is None:
+            return None
         return Online(subject.config, learning_rate=self.learning_rate)
 
 

@@ -105,7 +105,7 @@ def print_references(found: References, title: str) -> None:
     sure = [gap for gap in gaps if gap.mean - gap.half_width > 0]
     print(
         f"the largest gap, {gaps[most]}, is with {', '.join(found.companies[most])}; with"
-        f" {len(sure)} of {len(gaps)} companies it is surely above 0"
+        f" {len(sure)} of {len(gaps)} companies its interval is above 0"
     )
     if len(found.told) < ENOUGH:
         print(f"with {len(found.told)} of {ENOUGH} seeds the intervals are wide: too few to tell")

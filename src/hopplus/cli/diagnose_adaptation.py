@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from hopplus.cli.options import check_positive, check_seat, check_seed
-from hopplus.cli.subject import find_subject
+from hopplus.cli.subject import find_subject, game_of
 from hopplus.config import ConfigError, GameConfig
 from hopplus.diagnosis.measures import finite
 from hopplus.diagnosis.understanding import Understanding, understanding
@@ -47,8 +47,8 @@ class DiagnoseAdaptation:
         check_seed(self.seed)
         if any(name in PRESETS for name in self.subject):
             raise ConfigError("a preset has learned nothing yet: give a run, or exported players")
-        subject = find_subject(self.subject, self.game, None, 1, Path())
-        game = make_game(subject.game)
+        game = make_game(game_of(self.subject, self.game))
+        subject = find_subject(self.subject, self.game, None, 1, 0, Path())
         check_seat(self.seat, game.seats)
         times = [time for time in TIMES if time < game.horizon]
         found = []

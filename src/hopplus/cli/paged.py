@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from hopplus.config import ConfigError
 from hopplus.report.page import Page, write_page
 from hopplus.runs.watchdog import say
 
@@ -20,5 +21,8 @@ def written(path: Path, make: Callable[[], Page]) -> str | None:
         write_page(path, make())
     except ImportError as error:
         say(f"the page is left out: {error.name} is not installed here")
+        return None
+    except ConfigError as error:  # it must not take the figures with it
+        say(f"the page is left out: {error}")
         return None
     return str(path)

@@ -37,7 +37,8 @@ class Watched(eqx.Module):
     hit: Any  # [T, B, M] bool, the model of the other finds what it does likeliest
     best: Any  # [T, B, M] how often that could be so at best
     counts: Any  # [T, B, M] bool, the other is there and has a choice
-    alike: Any  # [T, B] how far the policy moves with what was inferred among the same company
+    alike: Any  # [T, B] how far the policy moves with what was inferred at that moment of another
+    # game among the same company; not a number if it had none
     other: Any  # [T, B] the same, among another company
 
 
@@ -84,7 +85,7 @@ def understanding(
         return float(figure[:, games][counts[:, games]].mean())
 
     moved = [
-        [float(one[(seen.episode == e) & seen.present].mean()) for e in range(episodes)]
+        [_mean(one[(seen.episode == e) & seen.present]) for e in range(episodes)]
         for one in (seen.alike, seen.other)
     ]
     return Understanding(
@@ -97,6 +98,18 @@ def understanding(
         moved_alike=np.array(moved[0]),
         moved_other=np.array(moved[1]),
     )
+
+
+def _strangers(games: int, kinds: int, others: int) -> np.ndarray:
+    """[B] for each game another in which all others are of other kinds, of three or more; games
+    run through all companies in order, two of each in a row."""
+    return np.roll(np.arange(games), 2 * sum(kinds**place for place in range(others)))
+
+
+def _mean(values: np.ndarray) -> float:
+    """Of those that are known."""
+    known = values[~np.isnan(values)]
+    return float(known.mean()) if len(known) else float("nan")
 
 
 @eqx.filter_jit
@@ -137,10 +150,10 @@ def _watched(
         counts = now.present[order[1:]] & (legal[1:].sum(axis=1) > 1)
         return now.present[seat], hit, true.max(axis=1), counts, *moved
 
-    partner = jnp.flip(inferred.reshape(steps, len(drawn) // 2, 2, size), axis=2).reshape(
-        inferred.shape
-    )
-    stranger = jnp.roll(inferred, 2, axis=1)
+    games = np.arange(len(drawn))
+    partners = games ^ 1  # two of each company in a row
+    strangers = _strangers(len(games), len(table.others), game.seats - 1)
+    partner, stranger = inferred[:, partners], inferred[:, strangers]
     rows = (trajectory, inferred, partner, stranger)
     present, hit, best, counts, alike, other = jax.lax.map(jax.vmap(at), rows)
     number = episode_numbers(trajectory.outcome.done)
@@ -150,6 +163,9 @@ def _watched(
 
     first = jnp.zeros(len(drawn), jnp.int32)
     time = jax.lax.scan(clock, first, trajectory.outcome.done)[1]
+    moment = number * game.horizon + time  # what is taken over must be of the same moment
+    alike = jnp.where(moment == moment[:, partners], alike, jnp.nan)
+    other = jnp.where(moment == moment[:, strangers], other, jnp.nan)
     return Watched(number, time, present, inferred, hit, best, counts, alike, other)
 
 

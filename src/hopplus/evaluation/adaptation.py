@@ -7,15 +7,16 @@ from typing import Any
 import jax
 import numpy as np
 
-from hopplus.config import SearchConfig
-from hopplus.evaluation.online import Online
+from hopplus.config import MIXED, ConfigError, SearchConfig
+from hopplus.evaluation.online import LEARN, Online
 from hopplus.evaluation.references import References
 from hopplus.evaluation.statistics import Estimate, estimate
 from hopplus.evaluation.streams import Score
 from hopplus.evaluation.trials import Names, make_trials, mixtures
 from hopplus.games.game import Game
-from hopplus.learning.restore import full_name
+from hopplus.learning.restore import full_name, is_guest
 from hopplus.learning.trained import Trained
+from hopplus.players.scripted import scripted
 from hopplus.players.seating import split_names
 
 
@@ -69,8 +70,17 @@ def companies(against: Sequence[str], game: Game) -> list[Names]:
             found += mixtures(game)
         else:
             called = split_names(names, game.seats - 1)
-            found.append(tuple(full_name(name, 1 + place) for place, name in enumerate(called)))
+            found.append(tuple(_called(name, 1 + place, game) for place, name in enumerate(called)))
     return list(dict.fromkeys(found))
+
+
+def _called(name: str, seat: int, game: Game) -> str:
+    """The name by which a player is known: `noisy-hare:0.2` for `noisy-hare:.20`."""
+    if MIXED in name:
+        raise ConfigError(f"{name!r} is a mixture: among new company, one player sits in a seat")
+    if name == LEARN or is_guest(name):
+        return full_name(name, seat)
+    return scripted(name, game).name
 
 
 def adapt(

@@ -102,7 +102,20 @@ class Online:
             parameters="independent",
         )
         seats = ",".join(MIXED.join(called) if name == "" else name for name in pattern)
-        config = replace(c, ppo=ppo, seats=seats, train_against=None, trial=FOR_EVER, steps=steps)
+        room = max(steps, self.unroll)  # a trial has no more to keep
+        config = replace(
+            c,
+            ppo=ppo,
+            goal=replace(c.goal, mixing=0.0, buffer=min(c.goal.buffer, room)),
+            opponent=replace(c.opponent, buffer=min(c.opponent.buffer, room)),
+            world=replace(c.world, buffer=min(c.world.buffer, room)),
+            imagine=replace(c.imagine, warm_up=0, buffer=min(c.imagine.buffer, room)),
+            search=replace(c.search, noise=0.0),
+            seats=seats,
+            train_against=None,
+            trial=FOR_EVER,
+            steps=steps,
+        )
         learner = make_learner(config, dict(guests))
 
         def shown(now: Learning) -> tuple[Learning, Got]:
@@ -139,8 +152,7 @@ class Online:
         now = replace(first, params=params)
         for player, seats in learner.seating.groups:
             if isinstance(player, Mixture):
-                names = [one.name for one in player.players]
-                chosen = jnp.array([names.index(around[int(seat)]) for seat in seats])
+                chosen = jnp.array(player.numbers([around[int(seat)] for seat in seats]))
                 now = facing(now, jnp.broadcast_to(chosen, (trials, 1, len(seats))))
         return now
 

@@ -173,7 +173,8 @@ class Reference:
         """[B, M] all ways to seat the game's scripted players, spread over the games."""
         ways = list(product(self._kinds(), repeat=self.config.game.seats - 1))
         chosen = np.array([_choices(learner, way) for way in ways])
-        return np.resize(chosen, (self.config.ppo.games, chosen.shape[1]))
+        mixed = np.random.default_rng(0).permutation(chosen)  # there may be fewer games than ways
+        return np.resize(mixed, (self.config.ppo.games, chosen.shape[1]))
 
     def _returns(
         self, learner: Learner, params: tuple[Params, ...], choices: np.ndarray
@@ -217,8 +218,7 @@ def _with_choices(memory: Any, choices: jax.Array) -> Any:
 def _choices(learner: Learner, company: Sequence[str]) -> list[int]:
     """[M] who of the others' mixtures that is, by number."""
     player = next(p for p in learner.seating.players if isinstance(p, Mixture))
-    names = [one.name for one in player.players]
-    return [names.index(name) for name in company]
+    return player.numbers(company)
 
 
 def _seated(learner: Learner, guests: tuple[Params, ...], minds: Mind) -> tuple[Params, ...]:

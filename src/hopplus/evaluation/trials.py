@@ -71,11 +71,16 @@ class Trials:
     others: tuple[Player, ...]
     seat: int
 
+    @property
+    def mixture(self) -> Mixture:
+        """Any of the others."""
+        return Mixture(self.others, trial=FOR_EVER)
+
     @cached_property
     def seating(self) -> Seating:
-        mixture = Mixture(self.others, trial=FOR_EVER)
         places = range(self.game.seats)
-        return Seating(tuple(self.focal if place == self.seat else mixture for place in places))
+        one, rest = self.focal, self.mixture
+        return Seating(tuple(one if place == self.seat else rest for place in places))
 
     @property
     def group(self) -> int:
@@ -84,10 +89,10 @@ class Trials:
 
     def choices(self, company: Names) -> list[int]:
         """[N] who sits where, by number; anything for the focal seat."""
-        names = [player.name for player in self.others]
-        around = [names[0], *company]
+        around = [self.others[0].name, *company]
         count = self.game.seats
-        return [names.index(around[(place - self.seat) % count]) for place in range(count)]
+        places = [(place - self.seat) % count for place in range(count)]
+        return self.mixture.numbers([around[place] for place in places])
 
     def streams(
         self,

@@ -1,5 +1,6 @@
 """Someone of several: a seat whose player changes from episode to episode."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -31,6 +32,11 @@ class Mixture:
     @property
     def name(self) -> str:
         return "|".join(player.name for player in self.players)
+
+    def numbers(self, names: Sequence[str]) -> list[int]:
+        """Which of the players those are."""
+        called = [player.name for player in self.players]
+        return [called.index(name) for name in names]
 
     def init(self, key: jax.Array) -> Params:
         keys = jax.random.split(key, len(self.players))

@@ -27,9 +27,9 @@ def adaptation_page(
     rows.append(["mean", *map(str, means)])
     if closed:
         rows.append(["share of the gap closed", *map(str, closed)])
-        answer = f"{closed[0].mean:.0%} of the gap is closed in {found.columns[0]}"
+        answer = f"Share of the gap that is closed: {closed[0]} in {found.columns[0]}"
         if len(closed) > 1:
-            answer += f", {closed[-1].mean:.0%} in {found.columns[-1]}"
+            answer += f", {closed[-1]} in {found.columns[-1]}"
     else:
         answer = f"Mean return {means[0]} in {found.columns[0]}"
     lines = [f"Learning: {learning}. Means over {seeds} seeds, ± 95%."]
@@ -42,7 +42,8 @@ def adaptation_page(
         "Dots are the player's returns, from the first column (light) to the last (dark).",
         pictures=[("returns by company", draw_adaptation(found, known))],
     )
-    mark = "bad" if seeds < ENOUGH else "good"
+    sure = closed is None or closed[-1].mean > closed[-1].half_width
+    mark = "good" if sure and seeds >= ENOUGH else "bad"
     return Page(f"hopplus adapt: {name}", answer, mark, lines, command, [table, picture])
 
 
