@@ -157,14 +157,18 @@ def remembering(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_adapt(
     certificate: tuple[Path, list[str]], remembering: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path, _ = certificate
+    kept = json.loads(certificate[0].read_text())
+    path = remembering.parent / "wide.json"  # with a gap of 2 everywhere
+    path.write_text(json.dumps({**kept, "told": (np.array(kept["blind"]) + 2).tolist()}))
     run = str(remembering)
     options = ["--trials", "8", "--episodes", "3", "--references", str(path), "--json"]
     capsys.readouterr()
     assert main(["adapt", run, *options, "--seat", "1"]) == 0
     found: dict[str, Any] = json.loads(capsys.readouterr().out)
     assert np.shape(found["returns"]) == (2, 6, 3)
-    assert found["closed"] is None or len(found["closed"]) == 3
+    known = read_references(path)
+    own = np.mean(found["returns"], axis=(0, 1)) - known.blind.mean()
+    assert [share["mean"] for share in found["closed"]] == pytest.approx(list(own / 2))
     assert found["learning"] == "none"
     assert "hare, random" in (remembering / "adaptation.html").read_text()
     player, page = (str(remembering.parent / name) for name in ("one.safetensors", "page.html"))

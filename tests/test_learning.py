@@ -16,8 +16,8 @@ def test_two_learn_to_meet_at_the_stag(parameters: str, tmp_path: Path) -> None:
         game=StagHuntConfig(size=3, seats=2, hares=0, horizon=15),
         net=NetConfig(hidden=32),
         ppo=PPOConfig(games=64, parameters=parameters),  # type: ignore[arg-type]
-        steps=120_000,
-        seeds=1,
+        steps=150_000,
+        seeds=3,
     )
     result = train(new_run(tmp_path / "run", config))
     assert min(result["mean_return_by_seed"]) >= 4.8

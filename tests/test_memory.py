@@ -4,21 +4,29 @@ from dataclasses import replace
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from hopplus.cli import main
 from hopplus.config import (
     ConfigError,
+    GoalConfig,
+    GoalOnline,
     MemoryConfig,
     NetConfig,
     PPOConfig,
     StagHuntConfig,
     TrainConfig,
 )
+from hopplus.games import make_game
+from hopplus.learning.hindsight import stretches_of
 from hopplus.learning.learner import Learner, Learning
+from hopplus.learning.moments import Moments
 from hopplus.learning.restore import make_learner, seat_names
 from hopplus.learning.rollout import rollout
+from hopplus.models.memory import Recall
+from hopplus.players.actor import make_actor
 from tiny_hop_plus import jit
 
 GAME = StagHuntConfig(size=3, seats=3, hares=2, horizon=4)
@@ -88,6 +96,31 @@ def test_trials_keep_company_and_memory_together() -> None:
             stretch = choice[begins[3 * trial] + 1 : last, game]
             assert (stretch == stretch[0]).all()
     assert len(np.unique(choice[choice >= 0])) == 3  # everyone comes
+
+
+def test_a_history_of_goals_lasts_for_a_trial() -> None:
+    """Kept from episode to episode, begun anew with the next trial; and learned from that way."""
+    goal = GoalOnline(across=True, hidden=4, prior=GoalConfig(size=2, net=NetConfig(hidden=8)))
+    config = replace(CONFIG, memory=MemoryConfig(), parts=("opponent", "goal"), goal=goal)
+    actor = make_actor("learn", make_game(GAME), config)
+    view: Any = None  # goals are read from what was seen before
+    memory = replace(actor.start(), state=jnp.ones(4))
+    for episodes, kept in ((1, 1.0), (2, 1.0), (0, 0.0)):
+        memory = actor.again(memory, view)
+        assert memory.episodes == episodes
+        assert memory.state.tolist() == [kept] * 4
+    short = replace(config, goal=replace(goal, across=False))
+    assert not make_actor("learn", make_game(GAME), short).keeps
+    # Five steps of one game, of two seats: episodes end with the second and the fourth of them.
+    done = jnp.array([False, True, False, True, False])[:, None]
+    count = jnp.broadcast_to(jnp.array([1, 1, 2, 2, 0])[:, None, None], (5, 1, 2))
+    recall = Recall(jnp.arange(40.0).reshape(5, 1, 2, 4), count)
+    played = Moments(jnp.zeros((5, 1)), jnp.zeros((5, 1, 3)), done=done, memory=recall)
+    stretch = stretches_of(played)
+    assert stretch.fresh.tolist() == [[False] * 4 + [True]]
+    assert stretch.memory.tolist() == recall.state[0].tolist()
+    whole = stretches_of(replace(played, memory=recall.state))  # of one who keeps nothing
+    assert whole.fresh.tolist() == [[False, False, True, False, True]]
 
 
 def test_it_learns_through_time() -> None:

@@ -9,11 +9,21 @@ import numpy as np
 import pytest
 
 from hopplus.cli import main
-from hopplus.config import NetConfig, OpponentOnline, PPOConfig, StagHuntConfig, TrainConfig
+from hopplus.config import (
+    FOR_EVER,
+    NetConfig,
+    OpponentOnline,
+    PPOConfig,
+    SearchConfig,
+    StagHuntConfig,
+    TrainConfig,
+)
 from hopplus.diagnosis.understanding import Watched, _read, _strangers, understanding
+from hopplus.evaluation.trials import make_trials
 from hopplus.games import make_game
 from hopplus.learning.restore import make_learner
 from hopplus.learning.trained import Trained, write_player
+from hopplus.players.insight import actor_of
 
 GAME = StagHuntConfig(size=3, seats=3, hares=2, horizon=8)
 NET = NetConfig(hidden=8)
@@ -39,6 +49,16 @@ def test_strangers_differ_in_everyone(others: int) -> None:
     ways = np.array(list(product(range(3), repeat=others)))
     drawn = np.tile(np.repeat(ways, 2, axis=0), (2, 1))
     assert (drawn != drawn[_strangers(len(drawn), 3, others)]).all()
+
+
+def test_who_is_tried_counts_on_the_same_company_for_ever() -> None:
+    table, _ = make_trials(
+        make_game(GAME), fresh("opponent", "belief"), [("stag", "hare")], {}, 0, SearchConfig()
+    )
+    actor = actor_of(table.focal)
+    assert actor is not None
+    assert actor.parts.trial == FOR_EVER
+    assert actor.keeps
 
 
 def test_what_a_probe_reads() -> None:

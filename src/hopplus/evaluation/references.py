@@ -28,12 +28,12 @@ from hopplus.config import (
 )
 from hopplus.evaluation.evaluate import first_episodes
 from hopplus.evaluation.statistics import Estimate, estimate
-from hopplus.evaluation.trials import Names
+from hopplus.evaluation.trials import Names, begun
 from hopplus.games import make_game
 from hopplus.learning.learner import Learner, Learning
 from hopplus.learning.programs import first_and_next
 from hopplus.learning.restore import make_learner
-from hopplus.learning.rollout import Play, rollout, start
+from hopplus.learning.rollout import rollout
 from hopplus.learning.trained import Trained
 from hopplus.players.mind import Mind
 from hopplus.players.mixture import Mixture, MixtureMemory
@@ -201,18 +201,13 @@ def read_references(path: Path) -> References:
 
 def facing(learning: Learning, choices: jax.Array) -> Learning:
     """The learning with the others [L, B, M] of each game of each lane chosen."""
-    memory = _with_choices(learning.plays.memory, choices)
-    return replace(learning, plays=replace(learning.plays, memory=memory))
-
-
-def _with_choices(memory: Any, choices: jax.Array) -> Any:
-    """The memories [..., ...] of everyone with the others chosen, [..., M]."""
-    return tuple(
+    memory = tuple(
         kept._replace(choice=choices.astype(kept.choice.dtype))
         if isinstance(kept, MixtureMemory)
         else kept
-        for kept in memory
+        for kept in learning.plays.memory
     )
+    return replace(learning, plays=replace(learning.plays, memory=memory))
 
 
 def _choices(learner: Learner, company: Sequence[str]) -> list[int]:
@@ -246,11 +241,9 @@ def _lane_returns(
     game, seating = learner.game, learner.seating
 
     def lane(params: tuple[Params, ...], choices: jax.Array, key: jax.Array) -> jax.Array:
-        def begun(key: jax.Array) -> Play:
-            play = start(game, seating, key)
-            return replace(play, memory=_with_choices(play.memory, choices))
-
-        plays = jax.vmap(begun)(jax.random.split(key, episodes))
+        seated = jnp.append(0, choices)  # the learner has no choice
+        keys = jax.random.split(key, episodes)
+        plays = jax.vmap(lambda key: begun(game, seating, key, seated))(keys)
         trajectory = rollout(game, seating, params, plays, game.horizon)[1]
         returns: jax.Array = first_episodes(trajectory).returns[:, 0].mean()
         return returns
