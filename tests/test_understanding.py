@@ -93,9 +93,11 @@ def test_a_belief_is_read_and_a_policy_that_is_told_nothing_does_not_move(
     write_player(path, fresh())
     size = ["--game.size", "3", "--game.seats", "3", "--game.hares", "2", "--game.horizon", "8"]
     command = ["diagnose", "adaptation", str(path), *size, "--trials", "36", "--json"]
+    command += ["--out", str(tmp_path / "page.html")]
     assert main(command) == 0
     plain = json.loads(capsys.readouterr().out)
     assert np.array(plain["moved_other"]).tolist() == [[0, 0]]
     assert plain["accuracy"] == [[None] * 6]
+    assert "It infers nothing about the others" in (tmp_path / "page.html").read_text()
     assert main(["diagnose", "adaptation", "belief"]) == 2
     assert "a preset has learned nothing yet" in capsys.readouterr().err

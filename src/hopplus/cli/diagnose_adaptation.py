@@ -11,13 +11,14 @@ from rich.console import Console
 from rich.table import Table
 
 from hopplus.cli.options import check_positive, check_seat, check_seed
+from hopplus.cli.paged import this_command, written
 from hopplus.cli.subject import find_subject, game_of
 from hopplus.config import ConfigError, GameConfig
 from hopplus.diagnosis.measures import finite
 from hopplus.diagnosis.understanding import Understanding, understanding
-from hopplus.evaluation.statistics import estimate
 from hopplus.games import make_game
 from hopplus.presets import PRESETS
+from hopplus.report.understanding import said, understanding_page
 from hopplus.runs.progress import Progress
 
 TIMES = (0, 1, 2, 4, 6, 8, 12, 16, 24)
@@ -39,6 +40,8 @@ class DiagnoseAdaptation:
     """Where it sits."""
     seed: int = 0
     """Seed of everything random."""
+    out: Path | None = None
+    """The page; when not given, understanding.html in the run, or here."""
     json: bool = False
     """Print JSON instead of tables."""
 
@@ -61,10 +64,17 @@ class DiagnoseAdaptation:
                     )
                 )
                 progress.advance(1, f"seed {seed}")
+        folder = Path(subject.name) if subject.config else Path()
+        page = written(
+            self.out or folder / "understanding.html",
+            lambda: understanding_page(subject.name, found, this_command()),
+        )
         if self.json:
-            print(json.dumps(finite(as_json(found)), indent=2))
+            print(json.dumps({"page": page, **finite(as_json(found))}, indent=2))
             return 0
         print_understanding(found, subject.name)
+        if page:
+            print(f"the page is {page}")
         return 0
 
 
@@ -84,10 +94,6 @@ def print_understanding(found: list[Understanding], name: str) -> None:
     """The three measures for people, on stdout."""
     first, console = found[0], Console()
 
-    def cell(values: list[float]) -> str:
-        known = np.array(values)
-        return "" if np.isnan(known).any() else str(estimate(known))
-
     if np.isnan(first.probe).all():
         print(f"{name} infers nothing about the others")
     else:
@@ -98,7 +104,7 @@ def print_understanding(found: list[Understanding], name: str) -> None:
             table.add_column(f"episode {number + 1}", justify="right")
         for place, time in enumerate(first.times):
             columns = range(len(first.probe))
-            table.add_row(str(time), *(cell([u.probe[e, place] for u in found]) for e in columns))
+            table.add_row(str(time), *(said([u.probe[e, place] for u in found]) for e in columns))
         console.print(table)
         print(f"by a linear probe; {first.chance:.3f} is chance")
     table = Table(title="how often the models of the others are right", title_justify="left")
@@ -107,13 +113,13 @@ def print_understanding(found: list[Understanding], name: str) -> None:
     for place, company in enumerate(first.companies):
         right = [one.accuracy[place] for one in found]
         best = [one.best[place] for one in found]
-        table.add_row(", ".join(company), cell(right) or "no models", cell(best))
+        table.add_row(", ".join(company), said(right) or "no models", said(best))
     console.print(table)
     table = Table(title="how far the policy moves with what another infers", title_justify="left")
     for head in ("episode", "among the same company", "among another"):
         table.add_column(head, justify="right")
     for number in range(len(first.probe)):
         moved = ([u.moved_alike[number] for u in found], [u.moved_other[number] for u in found])
-        table.add_row(str(number + 1), *map(cell, moved))
+        table.add_row(str(number + 1), *map(said, moved))
     console.print(table)
     print("total variation, from 0 to 1; a policy that listens moves more among another company")

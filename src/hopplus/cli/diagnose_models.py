@@ -9,10 +9,12 @@ import tyro
 
 from hopplus.cli.measures import print_measures
 from hopplus.cli.options import check_positive
+from hopplus.cli.paged import this_command, written
 from hopplus.diagnosis.measures import Measures, finite, write_measures
 from hopplus.diagnosis.models import MOST_ROWS, make_diagnosis, measure_seeds
 from hopplus.learning.dataset import open_data
 from hopplus.learning.parts import load_parts
+from hopplus.report.models import measured_page
 from hopplus.runs.folder import open_run
 from hopplus.runs.watchdog import Watchdog
 
@@ -38,11 +40,20 @@ class DiagnoseModels:
         check_positive(rows=self.rows)
         with Watchdog():
             out, measures = measure_run(self.run_folder, self.data, self.out, self.rows)
+        first = next(iter(measures.values()))
+        name = str(self.run_folder)
+        page = written(out / "models.html", lambda: measured_page(name, first, this_command()))
         if self.json:
-            print(json.dumps({"out": str(out), "seeds": finite(_figures(measures))}, indent=2))
+            print(
+                json.dumps(
+                    {"page": page, "out": str(out), "seeds": finite(_figures(measures))}, indent=2
+                )
+            )
         else:
             print_measures(measures)
             print(f"all figures, tables and pictures are in {out}")
+            if page:
+                print(f"the page is {page}")
         return 0
 
 

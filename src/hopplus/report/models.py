@@ -23,7 +23,7 @@ from hopplus.learning.company import Company
 from hopplus.learning.dataset import open_data
 from hopplus.learning.parts import KINDS, load_parts, make_setting
 from hopplus.learning.restore import seat_names
-from hopplus.report.page import Section
+from hopplus.report.page import Page, Section
 from hopplus.runs.folder import RunFolder
 
 if TYPE_CHECKING:
@@ -66,9 +66,18 @@ def _of_one_model(run: RunFolder) -> list[Section]:
     setting, best = load_parts(run)
     data = open_data(Path(setting.config.data))
     diagnosis = make_diagnosis(setting, data, run.facts().get("origin"), ROWS)
-    measures = diagnosis.measure(_first(best))
+    return [_held_out(diagnosis.measure(_first(best)))]
+
+
+def measured_page(name: str, measures: Measures, command: str) -> Page:
+    """What `hopplus diagnose models` found of a run's first seed."""
+    section = _held_out(measures)
+    return Page(f"hopplus diagnose models: {name}", section.title, "good", [], command, [section])
+
+
+def _held_out(measures: Measures) -> Section:
     text = f"Measured on {measures.figures['samples']:,} steps that were held out."
-    return [_section(f"The {measures.kind} model", text, measures)]
+    return _section(f"The {measures.kind} model", text, measures)
 
 
 def _of_training(config: TrainConfig, game: Game, company: Company, seen: Watched) -> list[Section]:

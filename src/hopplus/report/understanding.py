@@ -1,0 +1,77 @@
+"""The page about where it is lost who the others are."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from hopplus.diagnosis.understanding import Understanding
+from hopplus.evaluation.statistics import estimate
+from hopplus.report.page import Page, Section
+
+
+def understanding_page(name: str, found: Sequence[Understanding], command: str) -> Page:
+    """The three measures over seeds."""
+    first = found[0]
+    episodes = range(len(first.probe))
+    numbers = [f"episode {number + 1}" for number in episodes]
+    read = [
+        [str(time), *(said([one.probe[e, place] for one in found]) for e in episodes)]
+        for place, time in enumerate(first.times)
+    ]
+    foreseen = [
+        [", ".join(company), *(said([one[place] for one in by_seed]) for by_seed in _models(found))]
+        for place, company in enumerate(first.companies)
+    ]
+    moved = [
+        [
+            number,
+            said([one.moved_alike[e] for one in found]),
+            said([one.moved_other[e] for one in found]),
+        ]
+        for e, number in enumerate(numbers)
+    ]
+    sections = [
+        Section(
+            "Kinds of the others that a linear probe reads from what it infers",
+            f"{first.chance:.3f} is chance.",
+            header=["after steps", *numbers],
+            rows=read,
+        ),
+        Section(
+            "How often the models of the others are right",
+            header=["others", "right", "at best"],
+            rows=foreseen,
+        ),
+        Section(
+            "How far the policy moves with what another infers",
+            "Total variation, from 0 to 1.",
+            header=["", "among the same company", "among another"],
+            rows=moved,
+        ),
+    ]
+    best = np.array([one.probe for one in found])
+    known = best[~np.isnan(best)]
+    answer = (
+        f"At most {known.max():.0%} of the others' kinds can be read"
+        if len(known)
+        else "It infers nothing about the others"
+    )
+    lines = [f"Over {len(found)} seed{'s' * (len(found) > 1)}, ± 95%."]
+    return Page(
+        f"hopplus diagnose adaptation: {name}",
+        answer,
+        "good" if len(known) else "bad",
+        lines,
+        command,
+        sections,
+    )
+
+
+def said(values: Sequence[float]) -> str:
+    """The mean over seeds with its interval; nothing where it cannot be told."""
+    known = np.array(values)
+    return "" if np.isnan(known).any() else str(estimate(known))
+
+
+def _models(found: Sequence[Understanding]) -> list[list[np.ndarray]]:
+    return [[one.accuracy for one in found], [one.best for one in found]]
