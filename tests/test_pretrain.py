@@ -253,6 +253,9 @@ def test_other_data_is_measured_by_whole(
     acted = open_data(other).facts["summary"].values()
     assert figures["samples"] == sum(player["acted"] for player in acted)
     assert {"measures.json", "classes.csv", "confusion.csv", "opponent.png"} <= set(os.listdir(out))
+    page = (out / "models.html").read_text()
+    assert f"Measured on {figures['samples']:,} steps" in page
+    assert "data:image/svg" in page
 
 
 def test_more_of_the_same_play_is_measured_by_what_is_held_out(
