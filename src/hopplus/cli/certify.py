@@ -30,10 +30,10 @@ class Certify:
     net: NetConfig = field(default_factory=NetConfig)
     ppo: PPOConfig = field(default_factory=PPOConfig)
     steps: int = 1_000_000
-    """Environment steps for which a player of each seed learns against all mixtures."""
+    """Environment steps for which the players of each seed learn."""
     told_steps: int | None = None
-    """Environment steps for which it then goes on, told about one company or still against all; a
-    quarter of --steps when not given."""
+    """The last of them, for which a player goes on told about one company or, blind, against all
+    mixtures as before; a quarter of --steps when not given."""
     against: tuple[str, ...] = ("all",)
     """The companies to be told about, one name per other seat: stag,stag,hare runs/a@1,switch,hare
     ...; all for every mixture of the game's scripted players."""

@@ -92,8 +92,13 @@ class GoalOnline(OnlineConfig):
     """Share of the run after which that has fallen to zero."""
     kl: float = 0.1
     """Weight of the divergence from the selected goal."""
+    foresight: float = 0.0
+    """Weight of how well the inferred goals tell what the others do, by the models of them."""
+    history: Literal["own", "each"] = "own"
+    """The history is what this seat saw; or, with --goal.about each, what each of the others did,
+    seen from its place and read by a network like the prior's before it is remembered."""
     hidden: int = 16
-    """Numbers of the memory that the history is read into."""
+    """Numbers of the memory that a history is read into."""
     across: bool = False
     """Begin an episode of a trial with the history of those before."""
     prior: GoalConfig = field(default_factory=lambda: GoalConfig(net=NetConfig()))
@@ -101,6 +106,9 @@ class GoalOnline(OnlineConfig):
     def __post_init__(self) -> None:
         _check_online(self, "goal.")
         check(self.about in ("joint", "each"), "goal.about", self.about, "joint or each")
+        check(self.history in ("own", "each"), "goal.history", self.history, "own or each")
+        if self.history == "each" and self.about == "joint":
+            raise ConfigError("--goal.history each needs --goal.about each")
         selectors = ("optimistic", "conservative", "last", "random")
         check(self.selector in selectors, "goal.selector", self.selector, ", ".join(selectors))
         check(1 <= self.horizon <= 1000, "goal.horizon", self.horizon, "from 1 to 1000")
@@ -108,7 +116,9 @@ class GoalOnline(OnlineConfig):
         for name in ("mixing", "mixing_until"):
             given = getattr(self, name)
             check(0 <= given <= 1, f"goal.{name}", given, "from 0 to 1")
-        check(math.isfinite(self.kl) and self.kl >= 0, "goal.kl", self.kl, "0 or more")
+        for name in ("kl", "foresight"):
+            given = getattr(self, name)
+            check(math.isfinite(given) and given >= 0, f"goal.{name}", given, "0 or more")
         check(isinstance(self.across, bool), "goal.across", self.across, "yes or no")
 
 

@@ -55,6 +55,8 @@ class PPOConfig:
     """What a reward is worth a step later; below 1, near hares beat far stags on large boards."""
     mix: float = 0.95
     """GAE's lambda; 1 is the Monte-Carlo return."""
+    blind_until: float = 0.0
+    """Share of the run for which the policy is told nothing of what is inferred or remembered."""
     prosociality: float = 0.0
     """Share of everyone's mean reward in a seat's own, from 0 to 1."""
     parameters: Literal["independent", "shared"] = "independent"
@@ -72,7 +74,7 @@ class PPOConfig:
             given = getattr(self, name)
             held = given is None or (math.isfinite(given) and given >= 0)
             check(held, f"ppo.{name}", given, "0 or more")
-        for name in ("discount", "mix", "prosociality"):
+        for name in ("discount", "mix", "blind_until", "prosociality"):
             given = getattr(self, name)
             check(0 <= given <= 1, f"ppo.{name}", given, "from 0 to 1")
         kinds = ("independent", "shared")
@@ -148,6 +150,8 @@ class TrainConfig:
             check(
                 self.ppo.unroll >= 2, "ppo.unroll", self.ppo.unroll, "2 or more with the goal part"
             )
+            held = self.goal.foresight == 0 or "opponent" in self.parts
+            check(held, "goal.foresight", self.goal.foresight, "0 without the opponent part")
         if "imagination" in self.parts:
             check(
                 self.ppo.prosociality == 0,

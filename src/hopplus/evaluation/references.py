@@ -1,8 +1,9 @@
 """What could be had, and what is had without understanding anyone: measured, never guessed.
 
-Everyone first learns against all mixtures of the game's scripted players, without memory. Then
-`told` goes on against one company alone, so that it knows whom it faces, and `blind` for as long
-against all of them: they differ in nothing else. `random` is a policy before its first update.
+Everyone first learns against all mixtures of the game's scripted players, without memory. For the
+rest of the run `told` goes on against one company alone, so that it knows whom it faces, and
+`blind` against all of them: they differ in nothing else, and blind is what plain PPO comes to in a
+run of that length. `random` is a policy before its first update.
 """
 
 import hashlib
@@ -74,13 +75,18 @@ class Reference:
     config: TrainConfig  # of those who learn against all
     companies: Sequence[Names]
     guests: Mapping[str, Trained] = field(default_factory=dict)  # of those companies, by name
-    told_steps: int = 250_000  # environment steps that told and blind go on for
+    told_steps: int = 250_000  # environment steps at the end of the run that they go apart for
     episodes: int = 4096  # that each is measured by, among each company
 
     def __post_init__(self) -> None:
         config = self.config
         if config.parts or config.memory.kind != "none" or config.search.simulations:
             raise ConfigError("reference players are plain PPO: leave parts, memory and search out")
+        if self.apart >= config.updates:
+            raise ConfigError(
+                f"--told-steps {self.told_steps:,} are the last of --steps {config.steps:,}: give"
+                " fewer"
+            )
 
     @property
     def about(self) -> dict[str, Any]:
@@ -99,16 +105,25 @@ class Reference:
         return folder / f"{hashlib.sha256(about.encode()).hexdigest()[:16]}.json"
 
     @property
+    def apart(self) -> int:
+        """Updates at the end that told and blind go apart for."""
+        return max(1, self.told_steps // self.config.ppo.steps)
+
+    @property
+    def together(self) -> int:
+        """Updates before that."""
+        return self.config.updates - self.apart
+
+    @property
     def going_on(self) -> TrainConfig:
         """Told and blind of all seeds, side by side: for each seed the companies, then all."""
-        lanes = self.config.seeds * (len(self.companies) + 1)
-        return replace(self.config, steps=self.told_steps, seeds=lanes)
+        return replace(self.config, seeds=self.config.seeds * (len(self.companies) + 1))
 
     @property
     def total_steps(self) -> int:
         """Environment steps of everyone who learns."""
-        both = (self.config, self.going_on)
-        return sum(config.updates * config.ppo.steps * config.seeds for config in both)
+        updates = self.together * self.config.seeds + self.apart * self.going_on.seeds
+        return updates * self.config.ppo.steps
 
     def measure(self, folder: Path, on_update: OnUpdate) -> References:
         """Train and measure everyone, or read what an earlier call with these settings has kept."""
@@ -130,11 +145,11 @@ class Reference:
         fresh = jax.tree.map(jnp.copy, first.params[learner.learning])  # updates take theirs over
         all_ways = self._all_ways(learner)  # [B, M]
         now = facing(first, jnp.broadcast_to(all_ways, (seeds, *all_ways.shape)))
-        for number in range(self.config.updates):
+        for number in range(self.together):
             now, _ = update(now)
             steps = self.config.ppo.steps * seeds
             on_update(steps, f"everyone against all, update {number + 1}")
-        minds = now.params[learner.learning]
+        minds, so_far = now.params[learner.learning], now
 
         learner = self._learner(self.going_on, self.companies)
         first, update = first_and_next(learner, self.going_on)
@@ -143,8 +158,10 @@ class Reference:
         alone = np.repeat(chosen[:, None], self.config.ppo.games, axis=1)  # [K, B, M]
         lanes = np.tile(np.concatenate([alone, self._all_ways(learner)[None]]), (seeds, 1, 1))
         params = _seated(learner, guests, _repeated(minds, count + 1))
-        now = facing(replace(first, params=params), jnp.asarray(lanes))
-        for number in range(self.going_on.updates):
+        optimiser = _repeated(so_far.optimiser, count + 1)
+        now = replace(first, params=params, optimiser=optimiser, updates=so_far.updates)
+        now = facing(now, jnp.asarray(lanes))
+        for number in range(self.apart):
             now, _ = update(now)
             steps = self.config.ppo.steps * self.going_on.seeds
             on_update(steps, f"told and blind, update {number + 1}")

@@ -26,7 +26,7 @@ class Stretch(eqx.Module):
     joint: jax.Array  # [T, N] int32
     done: jax.Array  # [T] bool, the episode ended with the step
     fresh: jax.Array  # [T] bool, memories begin anew; not at the first step, whose are known
-    memory: jax.Array  # [n, hidden] of each learning seat before the first step
+    memory: jax.Array  # [n, ...] of each learning seat before the first step
 
 
 class Seen(eqx.Module):
@@ -37,7 +37,7 @@ class Seen(eqx.Module):
     others: View  # [T, N - 1, ...] what the others saw, as the seat takes it
     joint: jax.Array  # [T, N] int32, own first
     fresh: jax.Array  # [T] bool, as in the stretch
-    memory: jax.Array  # [hidden] before the first step
+    memory: jax.Array  # [...] before the first step
     ahead: jax.Array  # [T, N] int32, for how many steps each goes on being present, own first
 
 
@@ -47,8 +47,8 @@ class Target(eqx.Module):
     code: GoalCode  # [T, J, G]
     known: jax.Array  # [T, J] bool, whether there was any view to select
     inferred: jax.Array  # [T, J, G] what was inferred without hindsight
-    before: jax.Array  # [T, hidden] memory before each view
-    after: jax.Array  # [T, hidden] memory after each view
+    before: jax.Array  # [T, ...] memory before each view
+    after: jax.Array  # [T, ...] memory after each view
 
 
 def stretches_of(played: Moments) -> Stretch:

@@ -17,6 +17,7 @@ from hopplus.learning.online import Beside, descend, in_batches, optimiser_of
 from hopplus.learning.ring import capacity, drawn_rows, empty_ring, pushed, rows_at
 from hopplus.models.goal import GoalPrior
 from hopplus.models.inference import GoalInference, InferencePart
+from hopplus.models.opponent import OpponentModel
 from hopplus.models.part import Metrics
 from hopplus.players.mind import Mind
 from hopplus.types import Sample, View
@@ -121,8 +122,9 @@ class OnlineGoal:
                     name: value.sum() / jnp.maximum(weights[name].sum(), 1)
                     for name, value in losses.items()
                 }
-                weighted = totals | {"kl": c.kl * totals["kl"]}
-                return sum(weighted.values(), jnp.float32(0)), totals
+                weights_of = {"kl": c.kl, "foresight": c.foresight}
+                weighted = [weights_of.get(name, 1.0) * value for name, value in totals.items()]
+                return sum(weighted, jnp.float32(0)), totals
 
             drawn = self._drawn(beside.ring, seats, key, c.fits * c.batch)
             return descend(loss, optimiser_of(c), _params(mind), state, in_batches(drawn, c))
@@ -193,11 +195,27 @@ class OnlineGoal:
         here = seen.present[:, 0]
         sums = {name: jnp.where(here, value, 0.0).sum() for name, value in losses.items()}
         weights = dict.fromkeys(losses, here.sum())
+        if self.config.foresight:
+            sums["foresight"], weights["foresight"] = self._foresight(mind, seen, found.inferred)
         if self.config.from_run is not None:
             return sums, weights
         prior, weight = self._prior_losses(mind.prior, seen, key_prior)
         sums |= {f"prior_{name}": value for name, value in prior.items()}
         return sums, weights | dict.fromkeys((f"prior_{name}" for name in prior), weight)
+
+    def _foresight(
+        self, mind: Mind, seen: Seen, inferred: jax.Array
+    ) -> tuple[jax.Array, jax.Array]:
+        """How badly the goals [T, J, G] tell the models of the others what these do, summed over a
+        stretch, and how many acts count. The models themselves do not learn here."""
+        assert mind.opponents is not None
+        others = seen.present.shape[1] - 1
+        goals = jnp.broadcast_to(inferred, (len(inferred), others, inferred.shape[-1]))
+        over_others = jax.vmap(OpponentModel.__call__)
+        logits = jax.vmap(over_others, in_axes=(None, 0, 0))(mind.opponents, seen.others, goals)
+        did = jnp.take_along_axis(logits, seen.joint[:, 1:, None], axis=2)[..., 0]  # [T, others]
+        counts = seen.present[:, :1] & seen.present[:, 1:] & (seen.others.legal.sum(axis=2) > 1)
+        return -jnp.where(counts, did, 0.0).sum(), counts.sum()
 
     def _prior_losses(
         self, prior: GoalPrior, seen: Seen, key: jax.Array

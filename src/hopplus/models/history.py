@@ -1,11 +1,38 @@
 """What a seat has seen so far, read by a recurrent network."""
 
+from typing import TypeAlias
+
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from hopplus.models.nets import Gru
-from hopplus.models.opponent import last_actions
+from hopplus.models.nets import Body, Gru
+from hopplus.models.opponent import last_actions, others_views
 from hopplus.types import View
+
+
+class Histories(eqx.Module):
+    """Of each other: the board and what was done as seen from its place, read by one network for
+    all of them before it is remembered (as the character net of Rabinowitz et al. 2018)."""
+
+    body: Body
+    gru: Gru
+
+    def given(self, view: View) -> jax.Array:
+        """[N - 1, ...] what a view brings to the memories."""
+        nothing = jnp.zeros((len(view.last_actions), *view.legal.shape), bool)  # not looked at
+
+        def one(seen: View) -> jax.Array:
+            return self.gru.given(self.body(seen, last_actions(seen)))
+
+        return jax.vmap(one)(others_views(view, nothing))
+
+    def advance(self, memory: jax.Array, given: jax.Array) -> jax.Array:
+        """[N - 1, hidden] the memories after it."""
+        return jax.vmap(self.gru.advance)(memory, given)
+
+
+History: TypeAlias = Gru | Histories
 
 
 def seen_size(shape: tuple[int, int, int], seats: int, actions: int) -> int:
@@ -14,17 +41,19 @@ def seen_size(shape: tuple[int, int, int], seats: int, actions: int) -> int:
     return height * width * planes + 1 + seats * actions
 
 
-def given(history: Gru, view: View) -> jax.Array:
+def given(history: History, view: View) -> jax.Array:
     """What a view brings to the memory; it does not wait for the memory before."""
+    if isinstance(history, Histories):
+        return history.given(view)
     planes = view.planes.astype(jnp.float32).reshape(-1)
     return history.given(jnp.concatenate([planes, view.time[None], last_actions(view)]))
 
 
 def recalled(
-    history: Gru, memory: jax.Array, views: View, fresh: jax.Array
+    history: History, memory: jax.Array, views: View, fresh: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
-    """The memory before and after each of [T] views in order, [T, hidden] each; where `fresh` [T],
-    it begins anew."""
+    """The memory before and after each of [T] views in order, [T, ...] each; where `fresh` [T], it
+    begins anew."""
     brought = jax.vmap(given, in_axes=(None, 0))(history, views)
 
     def step(

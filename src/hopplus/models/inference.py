@@ -12,8 +12,8 @@ import jax
 import jax.numpy as jnp
 
 from hopplus.models.goal import GoalCode, GoalPart
-from hopplus.models.history import given, seen_size
-from hopplus.models.nets import Gru, Layers, Linear, binary_loss
+from hopplus.models.history import Histories, History, given, seen_size
+from hopplus.models.nets import LASTING, Gru, Layers, Linear, binary_loss, make_body
 from hopplus.models.part import Metrics
 from hopplus.types import View
 
@@ -21,8 +21,8 @@ from hopplus.types import View
 class GoalInference(eqx.Module):
     """q(g | history, o)."""
 
-    history: Gru
-    code: Linear  # memory -> codes of all goals
+    history: History
+    code: Linear  # memory -> codes of all goals; or each memory -> the code of its goal
     decoder: Layers  # goals, memory before the view -> a logit for every cell of every plane
 
 
@@ -35,6 +35,7 @@ class InferencePart:
     goals: int  # how many: one about all others, or one about each
     hidden: int
     across: bool = False  # its memory goes on from episode to episode of a trial
+    of_each: bool = False  # it reads a history of each other, not one of all
 
     @property
     def size(self) -> int:
@@ -45,17 +46,26 @@ class InferencePart:
         key_history, key_code, key_decoder = jax.random.split(key, 3)
         height, width, planes = self.goal.shape
         cells = height * width * planes
-        seen = seen_size(self.goal.shape, self.seats, self.goal.actions)
-        sizes = (self.size + self.hidden, 2 * self.hidden, cells)
+        sizes = (self.size + self.start().size, 2 * self.hidden, cells)
+        told = self.goal.numbers * (1 if self.of_each else self.goals)
         return GoalInference(
-            history=Gru(seen, self.hidden, key_history),
-            code=Linear(self.hidden, self.goals * self.goal.numbers, 0.1, key_code),
+            history=self._history(key_history),
+            code=Linear(self.hidden, told, 0.1, key_code),
             decoder=Layers(sizes, key_decoder),
         )
 
+    def _history(self, key: jax.Array) -> History:
+        acts = self.seats * self.goal.actions
+        if not self.of_each:
+            return Gru(seen_size(self.goal.shape, self.seats, self.goal.actions), self.hidden, key)
+        key_body, key_gru = jax.random.split(key)
+        net = self.goal.config.net
+        body = make_body(self.goal.shape, net, key_body, acts)
+        return Histories(body, Gru(net.hidden, self.hidden, key_gru, LASTING))
+
     def start(self) -> jax.Array:
-        """[hidden] the memory before the first view."""
-        return jnp.zeros(self.hidden)
+        """[hidden] the memory before the first view, or [J, hidden] that of each."""
+        return jnp.zeros((self.goals, self.hidden) if self.of_each else self.hidden)
 
     def codes(self, params: GoalInference, memory: jax.Array) -> GoalCode:
         """[J, G] what is thought of the goals with this memory."""
@@ -83,7 +93,7 @@ class InferencePart:
         planes, and how far they are from the targets [J, G], where these are `known` [J]."""
         codes = self.codes(params, after)
         drawn = self.goal.drawn(codes, key).reshape(-1)
-        logits = params.decoder(jnp.concatenate([drawn, before]))
+        logits = params.decoder(jnp.concatenate([drawn, before.reshape(-1)]))
         apart = self.goal.apart(codes, target).sum(axis=-1)
         return {
             "reconstruction": binary_loss(logits, planes.reshape(-1)).sum(),

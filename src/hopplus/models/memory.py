@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 from hopplus.config import MemoryConfig
 from hopplus.models.history import given, seen_size
-from hopplus.models.nets import Gru
+from hopplus.models.nets import LASTING, Gru
 from hopplus.types import Memory, View
 
 
@@ -41,7 +41,8 @@ class MemoryPart:
     config: MemoryConfig
 
     def init(self, key: jax.Array) -> Gru:
-        return Gru(seen_size(self.shape, self.seats, self.actions), self.config.size, key)
+        seen = seen_size(self.shape, self.seats, self.actions)
+        return Gru(seen, self.config.size, key, LASTING)
 
     def start(self) -> jax.Array:
         return jnp.zeros(self.config.size)

@@ -106,7 +106,7 @@ def make_parts(game: Game, config: TrainConfig) -> Parts:
         c = config.goal
         prior = GoalPart(game.shape, actions, c.prior)
         goals = others if c.about == "each" else 1
-        inference = InferencePart(prior, game.seats, goals, c.hidden, c.across)
+        inference = InferencePart(prior, game.seats, goals, c.hidden, c.across, c.history == "each")
         told = c.prior.size
     if "belief" in config.parts:
         if game.hidden:
