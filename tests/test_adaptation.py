@@ -21,7 +21,7 @@ from hopplus.config import (
 )
 from hopplus.evaluation.adaptation import Adaptation, companies
 from hopplus.evaluation.online import Online
-from hopplus.evaluation.references import Reference, References, facing, read_references
+from hopplus.evaluation.references import Reference, References, facing, read_references, resumed
 from hopplus.evaluation.streams import AtTheEnd, ByEpisode, Streams
 from hopplus.evaluation.trials import Names, Trials, mixtures
 from hopplus.games.stag_hunt import StagHunt
@@ -245,6 +245,34 @@ def test_every_lane_faces_its_own_mixture() -> None:
         assert kept.choice.shape == (3, 4, 2)
         assert (kept.choice == choices[:, None]).all()
         now = jax.jit(learner.update_all)(now)[0]  # and goes on facing it
+
+
+def test_told_and_blind_go_on_with_the_run() -> None:
+    """Their step size and entropy bonus go on falling; nothing begins anew."""
+    config = TrainConfig(
+        game=GAME.config,
+        net=NetConfig(hidden=8),
+        ppo=PPOConfig(games=4, unroll=2, minibatches=2, epochs=1),
+        steps=10 * 8,
+        seeds=2,
+    )
+    asked = Reference(config, [("stag", "hare")], told_steps=3 * 8)
+    assert (asked.together, asked.apart, asked.going_on.seeds) == (7, 3, 4)
+    assert asked.total_steps == (7 * 2 + 3 * 4) * 8
+    assert make_learner(asked.going_on, {}).updates == 10  # one schedule for the whole run
+    learner = make_learner(replace(config, train_against="all", trial=1000), {})
+    update = jax.jit(learner.update_all)
+    so_far = update(jax.jit(learner.init_all)(seed_keys(config)))[0]
+    first = jax.jit(learner.init_all)(seed_keys(asked.going_on))
+    now = resumed(first, first.params, so_far)
+    assert now.updates == 1
+    for fresh, old, new in zip(
+        *(jax.tree.leaves(one.optimiser) for one in (first, so_far, now)), strict=True
+    ):
+        np.testing.assert_array_equal(new, np.repeat(old, 2, axis=0))
+        assert (new != fresh).any()
+    with pytest.raises(ConfigError, match="--told-steps 80 are the last of --steps 80"):
+        Reference(config, [], told_steps=80)
 
 
 def test_references_are_plain(capsys: pytest.CaptureFixture[str]) -> None:

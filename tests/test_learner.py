@@ -30,6 +30,8 @@ def small(config: TrainConfig, **ppo: Any) -> TrainConfig:
         game=GAME,
         net=replace(config.net, hidden=16),
         ppo=replace(config.ppo, **(SMALL | ppo)),
+        goal=replace(config.goal, fits=2, batch=8),
+        opponent=replace(config.opponent, fits=2, batch=8),
         steps=10_000,
     )
 

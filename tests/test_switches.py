@@ -65,7 +65,8 @@ def test_parts_without_goals_or_imagination_leave_the_policy_alone() -> None:
 
 def test_everything_the_other_way() -> None:
     """All options that are not the usual ones together: one set of parameters for two seats beside
-    a scripted one, goals about each, discrete and of reconstruction, a head per cell."""
+    a scripted one, goals about each from a history of each, discrete and of reconstruction, which
+    foresee, a head per cell."""
     config = replace(
         CONFIG,
         ppo=replace(PPO, parameters="shared"),
@@ -73,6 +74,8 @@ def test_everything_the_other_way() -> None:
         goal=replace(
             GOAL,
             about="each",
+            history="each",
+            foresight=1.0,
             selector="conservative",
             prior=GoalConfig("discrete", 3, "reconstruction", net=TINY),
         ),
@@ -93,6 +96,7 @@ def test_everything_the_other_way() -> None:
     assert metrics["imagined/value_loss"].shape == (1,)
     assert metrics["imagined/value_loss"][0] > 0
     assert metrics["goal/loss/prior_reconstruction"][0] > 0
+    assert 0 < metrics["goal/loss/foresight"][0] < 3
     assert metrics["world/loss/planes"][0] > 0
     inferred = after.kept.parts["opponent"].ring.inferred  # [R, n, J * G]
     assert inferred.shape[1:] == (2, 2 * 3)

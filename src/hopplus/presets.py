@@ -3,13 +3,40 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from hopplus.config import BeliefConfig, MemoryConfig, PPOConfig, SearchConfig, TrainConfig
+from hopplus.config import (
+    BeliefConfig,
+    GoalConfig,
+    GoalOnline,
+    MemoryConfig,
+    NetConfig,
+    OpponentOnline,
+    PPOConfig,
+    SearchConfig,
+    TrainConfig,
+)
 
 SEARCH = SearchConfig(simulations=50, noise=0.25, temperature=1.0)
 ONE_STEP = SearchConfig(
     kind="one-step", world="learned", trees=1, simulations=16, choice="values", temperature=0.1
 )
 FROM_SEARCH = PPOConfig(minibatches=16)
+# Goals that last for a trial: what they are for is to foresee what each other does.
+FORESEEING = GoalOnline(
+    about="each",
+    across=True,
+    history="each",
+    foresight=300.0,
+    kl=0.01,
+    mixing=0.0,
+    hidden=64,
+    every=1,
+    fits=16,
+    batch=64,
+    learning_rate=1e-3,
+    selector="last",
+    horizon=15,
+    prior=GoalConfig(ahead=15, kl=0.03, net=NetConfig(kind="centred")),
+)
 PRESETS: Mapping[str, TrainConfig] = MappingProxyType(
     {
         "ppo": TrainConfig(),
@@ -19,6 +46,18 @@ PRESETS: Mapping[str, TrainConfig] = MappingProxyType(
             memory=MemoryConfig(kind="trial"), trial=5, train_against="all", steps=5_000_000
         ),
         "goal": TrainConfig(parts=("opponent", "goal")),
+        "goal-trial": TrainConfig(
+            net=NetConfig(kind="centred"),
+            parts=("opponent", "goal"),
+            goal=FORESEEING,
+            opponent=OpponentOnline(
+                net=NetConfig(hidden=128), fits=64, batch=256, learning_rate=1e-3
+            ),
+            ppo=PPOConfig(unroll=32),
+            trial=5,
+            train_against="all",
+            steps=5_000_000,
+        ),
         "belief": TrainConfig(parts=("opponent", "belief"), belief=BeliefConfig(none=True)),
         # More than twice the steps to learn from carry larger and more gradient steps.
         "hop-plus": TrainConfig(
@@ -47,6 +86,7 @@ ABOUT: Mapping[str, str] = MappingProxyType(
         "ppo-prosocial": "PPO self-play, every seat is rewarded with everyone's mean",
         "ppo-memory": "PPO with a memory, of one seat in trials against drawn company",
         "goal": "PPO with goals inferred and opponents modelled, without a world model",
+        "goal-trial": "PPO with goals that foresee acts, of one seat among drawn company",
         "belief": "PPO with opponents modelled and a belief about what each is after",
         "hop-plus": "HOP+: goals, opponents, a world model and imagination beside PPO",
         "direct-om": "learns from a search in which models of the others know no goals",

@@ -55,8 +55,6 @@ class PPOConfig:
     """What a reward is worth a step later; below 1, near hares beat far stags on large boards."""
     mix: float = 0.95
     """GAE's lambda; 1 is the Monte-Carlo return."""
-    blind_until: float = 0.0
-    """Share of the run for which the policy is told nothing of what is inferred or remembered."""
     prosociality: float = 0.0
     """Share of everyone's mean reward in a seat's own, from 0 to 1."""
     parameters: Literal["independent", "shared"] = "independent"
@@ -74,7 +72,7 @@ class PPOConfig:
             given = getattr(self, name)
             held = given is None or (math.isfinite(given) and given >= 0)
             check(held, f"ppo.{name}", given, "0 or more")
-        for name in ("discount", "mix", "blind_until", "prosociality"):
+        for name in ("discount", "mix", "prosociality"):
             given = getattr(self, name)
             check(0 <= given <= 1, f"ppo.{name}", given, "from 0 to 1")
         kinds = ("independent", "shared")

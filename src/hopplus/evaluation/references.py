@@ -95,7 +95,7 @@ class Reference:
             "config": to_json(self.config),
             "companies": [list(company) for company in self.companies],
             "guests": {name: _digest(guest.params) for name, guest in self.guests.items()},
-            "told_steps": self.told_steps,
+            "told_for_the_last": self.told_steps,
             "episodes": self.episodes,
         }
 
@@ -158,9 +158,7 @@ class Reference:
         alone = np.repeat(chosen[:, None], self.config.ppo.games, axis=1)  # [K, B, M]
         lanes = np.tile(np.concatenate([alone, self._all_ways(learner)[None]]), (seeds, 1, 1))
         params = _seated(learner, guests, _repeated(minds, count + 1))
-        optimiser = _repeated(so_far.optimiser, count + 1)
-        now = replace(first, params=params, optimiser=optimiser, updates=so_far.updates)
-        now = facing(now, jnp.asarray(lanes))
+        now = facing(resumed(first, params, so_far), jnp.asarray(lanes))
         for number in range(self.apart):
             now, _ = update(now)
             steps = self.config.ppo.steps * self.going_on.seeds
@@ -214,6 +212,14 @@ def read_references(path: Path) -> References:
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ConfigError(f"cannot read the references {path}: {error}") from error
     return References(game, companies, *measured)
+
+
+def resumed(first: Learning, params: tuple[Params, ...], so_far: Learning) -> Learning:
+    """Fresh games [L, ...] of players with these parameters, who learn as if the run of the seeds
+    [S, ...] so far went on, each in as many lanes in a row."""
+    lanes, seeds = len(first.key), len(so_far.key)
+    optimiser = _repeated(so_far.optimiser, lanes // seeds)
+    return replace(first, params=params, optimiser=optimiser, updates=so_far.updates)
 
 
 def facing(learning: Learning, choices: jax.Array) -> Learning:

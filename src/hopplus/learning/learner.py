@@ -21,7 +21,6 @@ from hopplus.learning.returns import lambda_returns, shared_reward
 from hopplus.learning.rollout import Play, rollout, start
 from hopplus.models.history import recalled
 from hopplus.models.memory import forgotten, state_of
-from hopplus.models.nets import ActorCritic, unheard
 from hopplus.players.actor import Actor
 from hopplus.players.mind import Mind
 from hopplus.players.planner import Planner
@@ -114,7 +113,6 @@ class Learner:
         key, key_params, key_games = jax.random.split(key, 3)
         params = self.company.init(key_params)
         minds = self.beside.known(params[self.learning])
-        minds = replace(minds, policy=self._told(minds.policy, jnp.int32(0)))
         params = self._with(params, minds)
         plays = jax.vmap(lambda k: start(self.game, self.seating, k))(
             jax.random.split(key_games, self.config.games)
@@ -176,23 +174,11 @@ class Learner:
         policy, optimiser, losses = self.improve(
             minds.policy, now.optimiser, lessons, now.updates, key_epochs
         )
-        policy = self._told(policy, now.updates + 1)
         params = self._with(now.params, replace(minds, policy=policy))
         returns, episodes = self.episodes(now.returns, trajectory)
         after = Learning(params, optimiser, kept, plays, returns, key, now.updates + 1)
         shown = Lesson(plays, trajectory, lessons)
         return after, episodes | metrics | found | losses, shown
-
-    def _told(self, policy: ActorCritic, updates: jax.Array) -> ActorCritic:
-        """The policy as it plays after so many updates: while blind, it hears nothing."""
-        if self.config.blind_until == 0:
-            return policy
-        deaf = unheard(policy, self.actor.parts.goal_size)
-        blind = updates < self.config.blind_until * self.updates
-        told: ActorCritic = jax.tree.map(
-            lambda now, then: jnp.where(blind, then, now), policy, deaf
-        )
-        return told
 
     def episodes(self, so_far: jax.Array, trajectory: Trajectory) -> tuple[jax.Array, Metrics]:
         """What is logged of episodes, and the returns [B, N] of those still in flight."""

@@ -225,20 +225,6 @@ class ActorCritic(eqx.Module):
         return jax.nn.log_softmax(logits), self.value(features)[0]
 
 
-def unheard(policy: ActorCritic, told: int) -> ActorCritic:
-    """The same policy, to which the last numbers that it is `told` beside the view mean nothing."""
-
-    def weight(policy: ActorCritic) -> jax.Array:
-        body = policy.body
-        dense = body.dense if isinstance(body, Mlp) else body.dense.dense
-        return dense.layers[0].weight
-
-    old = weight(policy)
-    new = old.at[..., old.shape[-2] - told :, :].set(0.0)
-    deaf: ActorCritic = eqx.tree_at(weight, policy, new)
-    return deaf
-
-
 def binary_loss(logits: jax.Array, truth: jax.Array) -> jax.Array:
     """Cross-entropy of yes-or-no predictions, from logits and what is true."""
     return jax.nn.softplus(logits) - logits * truth

@@ -1,0 +1,148 @@
+"""Goals that foresee what the others do, and histories of each of them."""
+
+from dataclasses import replace
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from hopplus.config import ConfigError, GoalOnline, TrainConfig
+from hopplus.games.game import views
+from hopplus.learning.hindsight import seen_by, stretches_of
+from hopplus.learning.online import Beside
+from hopplus.learning.online_goal import OnlineGoal
+from hopplus.models.history import Histories, recalled
+from hopplus.models.inference import InferencePart
+from hopplus.models.nets import LASTING, Gru
+from hopplus.models.opponent import others_logits
+from hopplus.types import View
+from tiny_hop_plus import GAME, GOAL, jit, of_seat, random_like, setup
+
+OTHERS = GAME.seats - 1
+STEPS = 5
+
+
+def of_each() -> InferencePart:
+    part = setup().learner.actor.parts.inference
+    assert part is not None
+    return replace(part, goals=OTHERS, of_each=True)
+
+
+@pytest.mark.parametrize("seat", [0, 2])
+def test_each_history_is_read_from_its_own_place(seat: int) -> None:
+    """From what the game shows the other, which nobody but that seat is given."""
+    s, part = setup(), of_each()
+    game = s.learner.game
+    inference = random_like(jax.eval_shape(part.init, jax.random.key(0)), 3)
+    history = inference.history
+    assert isinstance(history, Histories)
+    states = jax.tree.map(lambda leaf: leaf[:STEPS, 0], s.whole.state)
+    seen = jit(jax.vmap(lambda state: views(game, state)))(states)  # [T, N, ...]
+
+    @jit
+    def read() -> Any:
+        own: View = jax.tree.map(lambda leaf: leaf[:, seat], seen)
+        return recalled(history, part.start(), own, jnp.zeros(STEPS, bool))[1]
+
+    @jit
+    def alone(place: jax.Array) -> Any:
+        memory = jnp.zeros(part.hidden)
+        for step in range(STEPS):
+            theirs = jax.tree.map(lambda leaf, at=(step, place): leaf[at], seen)
+            last = jax.nn.one_hot(theirs.last_actions, len(game.action_names)).reshape(-1)
+            memory = history.gru(memory, history.body(theirs, last))
+        return memory
+
+    found = read()  # [T, others, hidden]
+    for other in range(OTHERS):
+        np.testing.assert_allclose(
+            found[-1, other], alone((seat + 1 + other) % GAME.seats), rtol=1e-4, atol=1e-5
+        )
+    assert np.abs(found[-1, 0] - found[-1, 1]).max() > 0.05
+
+
+def test_goals_of_each_come_from_their_own_histories() -> None:
+    part = of_each()
+    inference = random_like(jax.eval_shape(part.init, jax.random.key(0)), 3)
+    memory = jax.random.normal(jax.random.key(1), part.start().shape)
+    goals = part.codes(inference, memory).mean
+    other = part.codes(inference, memory.at[1].add(1.0)).mean
+    np.testing.assert_array_equal(goals[0], other[0])
+    assert np.abs(goals[1] - other[1]).min() > 0.01
+    swapped = part.codes(inference, memory[::-1]).mean  # one network for all of them
+    np.testing.assert_allclose(swapped, goals[::-1], rtol=1e-5)
+
+
+def online(**change: Any) -> OnlineGoal:
+    (part,) = (one for one in setup().learner.beside.parts if isinstance(one, OnlineGoal))
+    return replace(part, config=replace(GOAL, **change))
+
+
+def test_foresight_by_hand() -> None:
+    """The cross-entropy of what others did who were there and had a choice."""
+    s, part = setup(), online()
+    stretch = jax.tree.map(lambda leaf: leaf[3], stretches_of(s.played))
+    mind = of_seat(s.minds, 1)
+    goals = jax.random.normal(jax.random.key(2), (len(stretch.done), 1, GOAL.prior.size))
+    seen = jit(lambda: seen_by(s.learner.game, stretch, jnp.int32(1), jnp.int32(1)))()
+    found, count = jit(part._foresight)(mind, seen, goals)
+    game, total, acts = s.learner.game, 0.0, 0
+    for step in range(len(stretch.done)):
+        state = jax.tree.map(lambda leaf, at=step: leaf[at], stretch.state)
+        legal = np.roll(np.asarray(views(game, state).legal), -1, axis=0)
+        present = np.roll(np.asarray(game.present(state)), -1)
+        told = jnp.tile(goals[step], (OTHERS, 1))
+        likely = others_logits(mind.opponents, game.view(state, 1), jnp.asarray(legal), told)
+        did = np.roll(np.asarray(stretch.joint[step]), -1)[1:]
+        for other in range(OTHERS):
+            if present[0] and present[1 + other] and legal[1 + other].sum() > 1:
+                total -= float(likely[other, did[other]])
+                acts += 1
+    assert count == acts > 5
+    np.testing.assert_allclose(found, total, rtol=1e-4)
+
+
+def test_goals_learn_to_foresee() -> None:
+    """And nobody else learns by it."""
+    s = setup()
+
+    def after(foresight: float) -> tuple[Any, float]:
+        part = online(foresight=foresight, kl=0.0, fits=40, learning_rate=1e-2)
+        beside = part.init(s.minds, s.played)
+        ring = part.keep(beside.ring, s.played, jnp.int32(0))
+        start = Beside(beside.optimiser, ring)
+        minds, _, losses = jit(part.fit)(s.minds, start, jax.random.key(0))
+        last = replace(part, config=replace(part.config, foresight=1.0, fits=1))
+        kept = Beside(beside.optimiser, ring)
+        found = jit(last.fit)(minds, kept, jax.random.key(1))[2]
+        assert ("foresight" in losses) == (foresight > 0)
+        return minds, float(found["foresight"].mean())
+
+    minds, with_it = after(100.0)
+    _, without = after(0.0)
+    assert with_it < without - 0.05
+    same = jax.tree.map(lambda a, b: bool((a == b).all()), minds.opponents, s.minds.opponents)
+    assert all(jax.tree.leaves(same))
+
+
+def test_a_memory_that_begins_by_keeping() -> None:
+    gru = Gru(3, 2, jax.random.key(0), LASTING)
+    gru = eqx.tree_at(lambda gru: gru.kept.weight, gru, jnp.zeros_like(gru.kept.weight))
+    memory = jnp.array([1.0, -2.0])
+    kept = gru(memory, jnp.zeros(3))
+    np.testing.assert_allclose(kept, memory / (1 + np.exp(-2.0)), rtol=1e-6)
+    np.testing.assert_allclose(Gru(3, 2, jax.random.key(0)).kept.bias, 0)
+
+
+def test_what_does_not_go_together() -> None:
+    with pytest.raises(ConfigError, match=r"needs --goal\.about each"):
+        GoalOnline(history="each")
+    with pytest.raises(ConfigError, match=r"goal\.foresight"):
+        TrainConfig(parts=("goal",), goal=GoalOnline(foresight=1.0))
+    with pytest.raises(ConfigError, match=r"goal\.foresight"):
+        GoalOnline(foresight=-1.0)
+    with pytest.raises(ConfigError, match=r"goal\.history"):
+        GoalOnline(history="mine")  # type: ignore[arg-type]
