@@ -187,11 +187,17 @@ def test_adapt(
         (["--against", "stag,learn"], "needs --learning online"),
         (["--references", run], "cannot read the references"),
         (["--episodes", "0"], "above 0"),
+        (["--protocol", "hop", "--episodes", "3"], "leave --episodes out"),
         (["--steps", "5"], "is for presets"),
         (["--learning-rate", "0.1"], "--learning is none"),
     ):
         assert main(["adapt", run, *wrong]) == 2
         assert said in capsys.readouterr().err
+    other = {**kept, "guests": {f"{run}@0": "of another run"}}
+    path.write_text(json.dumps(other))
+    named = ["--references", str(path), "--against", f"{run}@0,stag"]
+    assert main(["adapt", run, *named]) == 2
+    assert f"was measured with another {run}@0" in capsys.readouterr().err
     assert main(["adapt", "ppo-memry"]) == 2
     assert "did you mean ppo-memory?" in capsys.readouterr().err
     assert main(["adapt", player, "--learning", "online"]) == 2

@@ -38,8 +38,8 @@ class Adapt:
     """The others, from the next seat on, one name per seat: stag,stag,hare noisy-hare:0.2,stag,hare
     runs/a@1,runs/a@2,switch ...; learn for one who goes on learning too (online only); all for
     every mixture of the game's scripted players."""
-    episodes: int = 5
-    """Episodes of a trial."""
+    episodes: int | None = None
+    """Episodes of a trial; five when not given."""
     protocol: Literal["episodes", "hop"] = "episodes"
     """Returns by episode; or HOP's protocol, 2,400 steps of which the last 600 count."""
     learning: Literal["none", "online"] = "none"
@@ -69,7 +69,8 @@ class Adapt:
     """Print JSON instead of a table."""
 
     def run(self) -> int:
-        check_positive(episodes=self.episodes, trials=self.trials, seeds=self.seeds)
+        check_positive(trials=self.trials, seeds=self.seeds)
+        score = self._score()
         check_seed(self.seed)
         played = game_of(self.subject, self.game)
         game = make_game(played)
@@ -81,12 +82,13 @@ class Adapt:
         known = read_references(self.references) if self.references else None
         if known and known.game != played:
             raise ConfigError(f"{self.references} is of another game than {self.subject[0]}")
+        if known and (other := known.strangers(guests)):
+            raise ConfigError(f"{self.references} was measured with another {' and '.join(other)}")
         self._check_learning(wanted)
         subject = find_subject(
             self.subject, self.game, self.steps, self.seeds, self.seed, self.runs
         )
         online = self._online(subject)
-        score: Score = ByEpisode(self.episodes) if self.protocol == "episodes" else AtTheEnd()
         total = len(wanted) * len(seats) * self.trials * len(subject.players)
         with Progress("playing", total, "trials") as progress:
             found = adapt(
@@ -113,9 +115,20 @@ class Adapt:
         print_adaptation(found, f"{subject.name}, learning: {learning}", closed)
         if known and closed is None:
             print("among this company there is no gap between blind and told to close")
+        if known and self.seat != 0:
+            print("told and blind were measured in seat 0: to sit there too, give --seat 0")
         if page:
             print(f"the page is {page}")
         return 0
+
+    def _score(self) -> Score:
+        if self.protocol == "episodes":
+            episodes = 5 if self.episodes is None else self.episodes
+            check_positive(episodes=episodes)
+            return ByEpisode(episodes)
+        if self.episodes is not None:
+            raise ConfigError("--protocol hop counts steps: leave --episodes out")
+        return AtTheEnd()
 
     def _page(
         self, subject: Subject, learning: str, found: Adaptation, known: References | None

@@ -54,6 +54,12 @@ class References:
     told: np.ndarray  # [S, K]
     blind: np.ndarray  # [S, K]
     random: np.ndarray  # [S, K]
+    guests: Mapping[str, str] = field(default_factory=dict)  # digests of learned ones, by name
+
+    def strangers(self, guests: Mapping[str, Trained]) -> list[str]:
+        """Those who go by the name of a guest that this was measured with, and are another."""
+        both = guests.keys() & self.guests.keys()
+        return sorted(name for name in both if _digest(guests[name].params) != self.guests[name])
 
     def gaps(self) -> list[Estimate]:
         """[K] what being told brings, over seeds."""
@@ -171,7 +177,8 @@ class Reference:
             self._returns(learner, _seated(learner, guests, one), np.tile(chosen, (seeds, 1)))
             for one in of_lanes
         ]
-        return References(self.config.game, [tuple(one) for one in self.companies], *measured)
+        companies = [tuple(one) for one in self.companies]
+        return References(self.config.game, companies, *measured, guests=self.about["guests"])
 
     def _learner(self, config: TrainConfig, companies: Sequence[Names]) -> Learner:
         """Learns in the first seat; any scripted player, and anyone of the companies, may sit in
@@ -209,9 +216,10 @@ def read_references(path: Path) -> References:
         game = from_json(TrainConfig, kept["config"]).game
         companies = [tuple(company) for company in kept["companies"]]
         measured = [np.array(kept[kind], np.float64) for kind in ("told", "blind", "random")]
+        guests = dict(kept["guests"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ConfigError(f"cannot read the references {path}: {error}") from error
-    return References(game, companies, *measured)
+    return References(game, companies, *measured, guests=guests)
 
 
 def resumed(first: Learning, params: tuple[Params, ...], so_far: Learning) -> Learning:
