@@ -171,14 +171,14 @@ class Reference:
             on_update(steps, f"told and blind, update {number + 1}")
         is_told = np.arange(len(lanes)) % (count + 1) < count
         minds = now.params[learner.learning]
-        told, blind = (_rows(minds, np.flatnonzero(held)) for held in (is_told, ~is_told))
-        of_lanes = (told, _repeated(blind, count), _repeated(fresh, count))
-        measured = [
+        of_told, of_blind = (_rows(minds, np.flatnonzero(held)) for held in (is_told, ~is_told))
+        of_lanes = (of_told, _repeated(of_blind, count), _repeated(fresh, count))
+        told, blind, random = (
             self._returns(learner, _seated(learner, guests, one), np.tile(chosen, (seeds, 1)))
             for one in of_lanes
-        ]
+        )
         companies = [tuple(one) for one in self.companies]
-        return References(self.config.game, companies, *measured, guests=self.about["guests"])
+        return References(self.config.game, companies, told, blind, random, self.about["guests"])
 
     def _learner(self, config: TrainConfig, companies: Sequence[Names]) -> Learner:
         """Learns in the first seat; any scripted player, and anyone of the companies, may sit in
@@ -215,11 +215,13 @@ def read_references(path: Path) -> References:
         kept = json.loads(path.read_text(encoding="utf-8"))
         game = from_json(TrainConfig, kept["config"]).game
         companies = [tuple(company) for company in kept["companies"]]
-        measured = [np.array(kept[kind], np.float64) for kind in ("told", "blind", "random")]
+        told, blind, random = (
+            np.array(kept[kind], np.float64) for kind in ("told", "blind", "random")
+        )
         guests = dict(kept["guests"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ConfigError(f"cannot read the references {path}: {error}") from error
-    return References(game, companies, *measured, guests=guests)
+    return References(game, companies, told, blind, random, guests)
 
 
 def resumed(first: Learning, params: tuple[Params, ...], so_far: Learning) -> Learning:
