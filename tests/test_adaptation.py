@@ -21,7 +21,14 @@ from hopplus.config import (
 )
 from hopplus.evaluation.adaptation import Adaptation, companies
 from hopplus.evaluation.online import Online
-from hopplus.evaluation.references import Reference, References, facing, read_references, resumed
+from hopplus.evaluation.references import (
+    OnUpdate,
+    Reference,
+    References,
+    facing,
+    read_references,
+    resumed,
+)
 from hopplus.evaluation.streams import AtTheEnd, ByEpisode, Streams
 from hopplus.evaluation.trials import Names, Trials, mixtures
 from hopplus.games.stag_hunt import StagHunt
@@ -123,7 +130,17 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[st
         "256",
     ]
     command = ["certify", *SMALL, *PPO, *length, "--out", str(out)]
-    assert main(command) == 0
+    measure = Reference.measure
+
+    def counted(asked: Reference, folder: Path, on_update: OnUpdate) -> References:
+        played: list[int] = []
+        found = measure(asked, folder, lambda steps, note: played.append(steps))
+        assert sum(played) == asked.total_steps  # as progress was told
+        return found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Reference, "measure", counted)
+        assert main(command) == 0
     (path,) = out.glob("*.json")
     assert "Being told whom one faces brings" in path.with_suffix(".html").read_text()
     return path, command

@@ -11,15 +11,15 @@ import pytest
 
 from hopplus.config import ConfigError, GoalOnline, TrainConfig
 from hopplus.games.game import views
-from hopplus.learning.hindsight import seen_by, stretches_of
 from hopplus.learning.online import Beside
 from hopplus.learning.online_goal import OnlineGoal
 from hopplus.models.history import Histories, recalled
 from hopplus.models.inference import InferencePart
 from hopplus.models.nets import LASTING, Gru
-from hopplus.models.opponent import others_logits
+from hopplus.models.opponent import OpponentModel
 from hopplus.types import View
-from tiny_hop_plus import GAME, GOAL, jit, of_seat, random_like, setup
+from test_hindsight import PRESENT, seen_of, stretch
+from tiny_hop_plus import GAME, GOAL, jit, of_seat, random_like, same, setup
 
 OTHERS = GAME.seats - 1
 STEPS = 5
@@ -81,27 +81,31 @@ def online(**change: Any) -> OnlineGoal:
     return replace(part, config=replace(GOAL, **change))
 
 
-def test_foresight_by_hand() -> None:
-    """The cross-entropy of what others did who were there and had a choice."""
-    s, part = setup(), online()
-    stretch = jax.tree.map(lambda leaf: leaf[3], stretches_of(s.played))
-    mind = of_seat(s.minds, 1)
-    goals = jax.random.normal(jax.random.key(2), (len(stretch.done), 1, GOAL.prior.size))
-    seen = jit(lambda: seen_by(s.learner.game, stretch, jnp.int32(1), jnp.int32(1)))()
-    found, count = jit(part._foresight)(mind, seen, goals)
-    game, total, acts = s.learner.game, 0.0, 0
-    for step in range(len(stretch.done)):
-        state = jax.tree.map(lambda leaf, at=step: leaf[at], stretch.state)
-        legal = np.roll(np.asarray(views(game, state).legal), -1, axis=0)
-        present = np.roll(np.asarray(game.present(state)), -1)
-        told = jnp.tile(goals[step], (OTHERS, 1))
-        likely = others_logits(mind.opponents, game.view(state, 1), jnp.asarray(legal), told)
-        did = np.roll(np.asarray(stretch.joint[step]), -1)[1:]
-        for other in range(OTHERS):
-            if present[0] and present[1 + other] and legal[1 + other].sum() > 1:
-                total -= float(likely[other, did[other]])
-                acts += 1
-    assert count == acts > 5
+@pytest.mark.parametrize("count", [1, OTHERS])
+def test_foresight_by_hand(count: int) -> None:
+    """The cross-entropy of what others did who were there and had a choice, each with its goal."""
+    part, mind = online(), of_seat(setup().minds, 1)
+    seen = seen_of(stretch(), 0, 0)
+    legal = np.array(seen.others.legal)  # [T, others, A]
+    did = legal.shape[2] - 1 - legal[..., ::-1].argmax(axis=2)  # the last that is legal
+    legal[0, 1] = np.arange(legal.shape[2]) == did[0, 1]  # one without a choice
+    joint = np.concatenate([np.zeros((len(did), 1), int), did], axis=1)
+    others = replace(seen.others, legal=jnp.asarray(legal))
+    seen = replace(seen, others=others, joint=jnp.asarray(joint))
+    goals = jax.random.normal(jax.random.key(2), (len(did), count, GOAL.prior.size))
+    found, acts = jit(part._foresight)(mind, seen, goals)
+    likely = jit(jax.vmap(OpponentModel.__call__, in_axes=(0, 0, 0)))
+    total, number = 0.0, 0
+    for step, present in enumerate(PRESENT):
+        if not present[0]:
+            continue
+        theirs = jax.tree.map(lambda leaf, at=step: leaf[at], others)
+        told = jnp.broadcast_to(goals[step], (OTHERS, GOAL.prior.size))
+        logits = likely(mind.opponents, theirs, told)
+        for other in np.flatnonzero(present[1:] & (legal[step].sum(axis=1) > 1)):
+            total -= float(logits[other, did[step, other]])
+            number += 1
+    assert acts == number == 7
     np.testing.assert_allclose(found, total, rtol=1e-4)
 
 
@@ -124,8 +128,8 @@ def test_goals_learn_to_foresee() -> None:
     minds, with_it = after(100.0)
     _, without = after(0.0)
     assert with_it < without - 0.05
-    same = jax.tree.map(lambda a, b: bool((a == b).all()), minds.opponents, s.minds.opponents)
-    assert all(jax.tree.leaves(same))
+    assert same(minds.policy, s.minds.policy)
+    assert same(minds.opponents, s.minds.opponents)
 
 
 def test_a_memory_that_begins_by_keeping() -> None:

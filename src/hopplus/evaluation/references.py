@@ -90,8 +90,8 @@ class Reference:
             raise ConfigError("reference players are plain PPO: leave parts, memory and search out")
         if self.apart >= config.updates:
             raise ConfigError(
-                f"--told-steps {self.told_steps:,} are the last of --steps {config.steps:,}: give"
-                " fewer"
+                f"--told-steps {self.told_steps:,} are the last of --steps {config.steps:,}, in"
+                f" updates of {config.ppo.steps:,}: give fewer of the former or more of the latter"
             )
 
     @property

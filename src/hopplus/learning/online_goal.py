@@ -122,8 +122,8 @@ class OnlineGoal:
                     name: value.sum() / jnp.maximum(weights[name].sum(), 1)
                     for name, value in losses.items()
                 }
-                weights_of = {"kl": c.kl, "foresight": c.foresight}
-                weighted = [weights_of.get(name, 1.0) * value for name, value in totals.items()]
+                scales = {"kl": c.kl, "foresight": c.foresight}
+                weighted = [scales.get(name, 1.0) * value for name, value in totals.items()]
                 return sum(weighted, jnp.float32(0)), totals
 
             drawn = self._drawn(beside.ring, seats, key, c.fits * c.batch)

@@ -47,20 +47,19 @@ class InferencePart:
         height, width, planes = self.goal.shape
         cells = height * width * planes
         sizes = (self.size + self.start().size, 2 * self.hidden, cells)
-        told = self.goal.numbers * (1 if self.of_each else self.goals)
+        numbers = self.goal.numbers * (1 if self.of_each else self.goals)
         return GoalInference(
             history=self._history(key_history),
-            code=Linear(self.hidden, told, 0.1, key_code),
+            code=Linear(self.hidden, numbers, 0.1, key_code),
             decoder=Layers(sizes, key_decoder),
         )
 
     def _history(self, key: jax.Array) -> History:
-        acts = self.seats * self.goal.actions
         if not self.of_each:
             return Gru(seen_size(self.goal.shape, self.seats, self.goal.actions), self.hidden, key)
         key_body, key_gru = jax.random.split(key)
         net = self.goal.config.net
-        body = make_body(self.goal.shape, net, key_body, acts)
+        body = make_body(self.goal.shape, net, key_body, self.seats * self.goal.actions)
         return Histories(body, Gru(net.hidden, self.hidden, key_gru, LASTING))
 
     def start(self) -> jax.Array:
