@@ -22,7 +22,7 @@ from hopplus.players.planner import Planner
 from hopplus.players.scripted import scripted
 from hopplus.players.seating import Seating
 from hopplus.types import Act, Memory, Params, View
-from tiny_hop_plus import GAME, jit, of_seat, same
+from tiny_hop_plus import GAME, GOAL, jit, of_seat, same
 from tiny_search import GAME_MADE, actor_of, mind_of, seen
 
 KINDS: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
@@ -30,6 +30,7 @@ KINDS: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
     "hop-plus-mcts": (("opponent", "goal"), {"infer_every": 1}),
     "one-step": (("opponent", "world"), {"kind": "one-step", "world": "learned"}),
 }
+EACH = replace(GOAL, about="each", history="each")  # reads what it takes the others to see
 BOARD = "01S . .\n. 2 h\nh . ."
 OTHER_BOARD = ". 0 .\nh . S\n1 2 h"
 OTHERS = slice(1, 3)  # seats
@@ -66,7 +67,7 @@ def setting(kind: str) -> tuple[Given, Callable[[Given], Any]]:
     """
     parts, search = KINDS[kind]
     made: Any = {"simulations": 12, "trees": 2, "choice": "values", "temperature": 1.0} | search
-    planner = Planner(actor_of(*parts), GAME_MADE, SearchConfig(**made))
+    planner = Planner(actor_of(*parts, goal=EACH), GAME_MADE, SearchConfig(**made))
     learned = replace(actor_of(), name="learned")
     players = (planner, Mixture((scripted("switch", GAME_MADE), learned)), planner)
 
