@@ -190,12 +190,13 @@ def test_adapt(
     assert "hare, random" in (remembering / "adaptation.html").read_text()
     player, page = (str(remembering.parent / name) for name in ("one.safetensors", "page.html"))
     assert main(["export", run, "--out", player]) == 0
-    few = ["--out", page, "--trials", "2", "--protocol", "hop"]
+    few = ["--out", page, "--trials", "2", "--protocol", "hop", "--references", str(path)]
     among = ["--against", "noisy-hare:0.2,switch", f"{player},{run}@0"]
     assert main(["adapt", player, *SMALL[:-2], *few, *among]) == 0  # each seat in turn
     out = capsys.readouterr().out
     assert "noisy-hare:0.2, switch" in out
     assert "last 600 of 2,400 steps" in out
+    assert "told and blind were measured in seat 0" in out
     assert "one seed: no interval can be told" in out
     assert "noisy-hare:0.2, switch" in Path(page).read_text()
     for wrong, said in (
