@@ -17,7 +17,7 @@ from hopplus.learning.trained import Trained
 from hopplus.players.planner import Planner
 from hopplus.presets import PRESETS
 from hopplus.types import Trajectory, View
-from tiny_hop_plus import CONFIG, PPO, jit, same
+from tiny_hop_plus import CONFIG, PPO, jit, same, zeros_like
 from tiny_search import actor_of, begun_beside, mind_of
 
 NEVER = -np.inf
@@ -167,7 +167,7 @@ def test_two_updates_of_every_preset(name: str) -> None:
     own, others = learner.learning, 1 - learner.learning
     assert jax.tree.leaves(now.params[others])
     assert same(before.params[others], now.params[others])
-    one, two = (jax.tree.leaves(found.params[own]) for found in (before, now))
+    one, two = (jax.tree.leaves(jax.device_get(found.params[own])) for found in (before, now))
     for old, new in zip(one, two, strict=True):
         assert (old != new).reshape(2, -1).any(axis=1).all()
     if name == "direct-om":
@@ -178,7 +178,7 @@ def test_two_updates_of_every_preset(name: str) -> None:
 def assert_values_learn_discounted_returns(learner: Learner, now: Learning) -> None:
     """All episodes end in the last of eight steps with a reward of 1; values are all 0."""
     _, shapes, _ = jax.eval_shape(learner._play, now.params, now.plays)
-    zeros: Trajectory = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
+    zeros: Trajectory = zeros_like(shapes)
     outcome = replace(
         zeros.outcome,
         reward=zeros.outcome.reward.at[-1].set(1.0),

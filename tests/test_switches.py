@@ -42,7 +42,9 @@ def two_updates(config: TrainConfig) -> tuple[Learning, Learning, dict[str, Any]
     for _ in range(2):
         now, metrics = update(now)
         returns = returns + metrics["return_sum"]
-    return before, now, jax.device_get(metrics | {"return_sum": returns})
+    found: tuple[Learning, Learning, dict[str, Any]]
+    found = jax.device_get((before, now, metrics | {"return_sum": returns}))
+    return found
 
 
 def test_parts_without_goals_or_imagination_leave_the_policy_alone() -> None:

@@ -90,9 +90,14 @@ def jit(function: Callable[..., Any]) -> Callable[..., Any]:
 def random_like(shapes: Any, seed: int) -> Any:
     """Random parameters; those of a seat do not depend on what else there is."""
     chance = np.random.default_rng(seed)
-    return jax.tree.map(
-        lambda leaf: jnp.asarray(0.4 * chance.normal(size=leaf.shape), leaf.dtype), shapes
+    return jax.device_put(
+        jax.tree.map(lambda leaf: (0.4 * chance.normal(size=leaf.shape)).astype(leaf.dtype), shapes)
     )
+
+
+def zeros_like(shapes: Any) -> Any:
+    """Made by NumPy: JAX would compile a program for every shape."""
+    return jax.device_put(jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), shapes))
 
 
 def begun(learner: Learner) -> Learning:
@@ -104,9 +109,7 @@ def begun(learner: Learner) -> Learning:
         minds,
         **{name: random_like(getattr(minds, name), seed) for seed, name in enumerate(fields)},
     )
-    zeros: Any = jax.tree.map(
-        lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), (shapes.optimiser, shapes.kept)
-    )
+    zeros = zeros_like((shapes.optimiser, shapes.kept))
     nothing_seen = jnp.broadcast_to(jnp.array([jnp.inf, -jnp.inf]), zeros[1].observed.shape)
     starts = jax.vmap(lambda key: start(learner.game, learner.seating, key))
     now: Learning = replace(
