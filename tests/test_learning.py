@@ -5,13 +5,20 @@ from pathlib import Path
 import pytest
 
 from hopplus.config import NetConfig, PPOConfig, StagHuntConfig, TrainConfig
+from hopplus.learning.programs import LEVEL
 from hopplus.learning.restore import new_run
 from hopplus.learning.train import train
 
 
 @pytest.mark.parametrize("parameters", ["independent", "shared"])
-def test_two_learn_to_meet_at_the_stag(parameters: str, tmp_path: Path) -> None:
-    """3x3, two seats, one stag, no hare: 5 each for meeting there, else nothing."""
+def test_two_learn_to_meet_at_the_stag(
+    parameters: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """3x3, two seats, one stag, no hare: 5 each for meeting there, else nothing.
+
+    Compiled as a person's run is and not as quickly as can be: it takes half of the time then.
+    """
+    monkeypatch.setattr("hopplus.learning.programs.start_options", lambda _: {LEVEL: 1})
     config = TrainConfig(
         game=StagHuntConfig(size=3, seats=2, hares=0, horizon=15),
         net=NetConfig(hidden=32),
