@@ -123,7 +123,7 @@ def fitted_minds() -> Any:
     """Minds that have learned this little world for long."""
     s = setup()
     part: Any = next(part for part in s.learner.beside.parts if part.name == "world")
-    longer = replace(part, config=replace(part.config, fits=1500, batch=64))
+    longer = replace(part, config=replace(part.config, fits=600, batch=64))
     _, kept, _, _ = plainly_learned()
     return jax.jit(longer.fit)(s.minds, kept.parts["world"], jax.random.key(0))[0]
 
@@ -196,8 +196,8 @@ def test_games_that_a_seat_is_not_in_teach_it_nothing() -> None:
     seats = jnp.where(games[:, None], (state.seats + 2) % 9, state.seats)
     joint = jnp.where(games[:, None], (played.joint + 1) % 7, played.joint)
     other = replace(played, state=replace(state, prey=prey, seats=seats), joint=joint)
-    minds, _, lessons, _ = s.learn(played=played)
-    minds_2, _, lessons_2, _ = s.learn(played=other)
+    minds, _, lessons, _ = jax.device_get(s.learn(played=played))
+    minds_2, _, lessons_2, _ = jax.device_get(s.learn(played=other))
     for name in LEARNED:
         one, two = getattr(minds, name), getattr(minds_2, name)
         assert same(of_seat(one, 0), of_seat(two, 0)), name
@@ -217,7 +217,7 @@ def test_minds_are_each_their_own() -> None:
     s = setup()
     other = jax.tree.map(lambda leaf: np.asarray(leaf) + third(leaf), s.minds)
     minds, _, lessons, metrics = plainly_learned()
-    minds_2, _, lessons_2, metrics_2 = s.learn(minds=other)
+    minds_2, _, lessons_2, metrics_2 = jax.device_get(s.learn(minds=other))
     for seat in (0, 1):
         assert same(of_seat(minds, seat), of_seat(minds_2, seat))
         assert same(of_seat(lessons, seat), of_seat(lessons_2, seat))
@@ -269,15 +269,16 @@ def test_fitting_waits_for_its_turn() -> None:
 
 def test_mixing_falls_to_zero() -> None:
     s = setup()
+    batch = jax.device_get(s.batch)
     assert GOAL.mixing_until * s.learner.updates == 4
     shares = []
     for updates in (0, 2, 4, 5):
-        _, _, lessons, _ = s.learn(updates=updates)
+        _, _, lessons, _ = jax.device_get(s.learn(updates=updates))
         told = jax.tree.map(lambda leaf: leaf[:, :REAL], lessons)
-        other = (told.inferred != s.batch.inferred).any(axis=-1)
+        other = (told.inferred != batch.inferred).any(axis=-1)
         shares.append(float(other.mean()))
         for name in ("log_prob", "value"):
-            plain, mixed = getattr(s.batch, name), getattr(told, name)
+            plain, mixed = getattr(batch, name), getattr(told, name)
             assert not (plain != mixed)[~other].any() or updates < 4
             np.testing.assert_allclose(
                 np.where(other, plain, mixed), plain, rtol=1e-4, atol=1e-5

@@ -41,6 +41,12 @@ def opponent(runs: Path, name: str, data: Path, *more: str) -> list[str]:
     return ["pretrain", "opponent", *where, *NET, *FIT, *more]
 
 
+@pytest.fixture
+def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For runs whose pictures nobody looks at."""
+    monkeypatch.setattr("hopplus.diagnosis.measures._write_picture", lambda *_: None)
+
+
 @pytest.fixture(scope="module")
 def whole(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     runs = tmp_path_factory.mktemp("runs")
@@ -85,6 +91,7 @@ def test_the_folder_holds_everything(whole: Path) -> None:
         assert figures["samples"] == result["samples_held_out"]
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_killed_and_resumed(whole: Path, data: Path, tmp_path: Path) -> None:
     run = tmp_path / "killed"
     process = subprocess.Popen(
@@ -123,6 +130,7 @@ def test_interrupted(data: Path, tmp_path: Path) -> None:
     assert "Traceback" not in err
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_seed_alone_is_that_beside_others(whole: Path, data: Path, tmp_path: Path) -> None:
     assert main(opponent(tmp_path, "alone", data, "--seeds", "1", "--seed", "1", *RARELY)) == 0
     both, alone = open_run(whole).metrics(), open_run(tmp_path / "alone").metrics()
@@ -154,6 +162,7 @@ def rewritten(data: Path, out: Path, change: str) -> Path:
 
 
 @pytest.mark.parametrize("change", ["gone", "held out", "fitted"])
+@pytest.mark.usefixtures("undrawn")
 def test_what_is_learned_from(change: str, whole: Path, data: Path, tmp_path: Path) -> None:
     """Actions of players who are gone change nothing at all, bit for bit; held-out ones change
     what is measured and nothing that is fitted; the others change everything."""
@@ -178,6 +187,7 @@ def test_what_is_learned_from(change: str, whole: Path, data: Path, tmp_path: Pa
             assert not any(same.values())
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_early_stopping(data: Path, tmp_path: Path) -> None:
     """With steps so large that nothing gets better, a run ends long before its last epoch."""
     large = ["--fit.learning-rate", "3", "--fit.weight-decay", "0"]
@@ -192,6 +202,7 @@ def test_early_stopping(data: Path, tmp_path: Path) -> None:
     assert found == pytest.approx(result["held_out_loss"], rel=1e-4)
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_in_several_files(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As many samples, and about the same figures, when the data is in many files."""
     monkeypatch.setattr(dataset, "SHARD_ROWS", 600)
@@ -287,6 +298,7 @@ def test_batches_hold_every_sample_once_and_differ() -> None:
     assert set(few[0, 0, :, 0].tolist()) == set(range(20))
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_clear_errors(
     whole: Path, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -4,6 +4,7 @@ import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -13,7 +14,9 @@ from safetensors.numpy import load as load_tensors
 
 from conftest import SMALL_GAME
 from hopplus.cli import main
-from hopplus.config import ConfigError, TrainConfig
+from hopplus.config import ConfigError, FitConfig, PretrainWorld, TrainConfig, WorldConfig
+from hopplus.learning.pretrain import new_pretrain, open_session, pretrain
+from hopplus.learning.programs import Update, first_and_next
 from hopplus.learning.restore import new_run, restored_learner, run_players
 from hopplus.learning.train import train
 from hopplus.learning.trained import read_player, write_player
@@ -33,28 +36,49 @@ SMALL = [*SMALL_GAME, *_SMALL.split()]
 @pytest.fixture(scope="module")
 def world(recorded: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run that fitted a world model to recorded play."""
-    here = tmp_path_factory.mktemp("fitted")
-    fit = ["--fit.epochs", "1", "--world.hidden", "8", "--measure-every", "99"]
-    command = ["pretrain", "world", "--data", str(recorded), "--runs", str(here), "--name", "world"]
-    assert main([*command, *fit]) == 0
-    return here / "world"
+    settings = PretrainWorld(
+        data=str(recorded), fit=FitConfig(epochs=1), world=WorldConfig(hidden=8)
+    )
+    run = new_pretrain(tmp_path_factory.mktemp("fitted") / "world", settings)
+    pretrain(run, open_session(run))
+    return run.path
 
 
 @pytest.fixture(scope="module")
-def folder(world: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def compiled() -> list[Update]:
+    """The update of the run `whole`, once there is one."""
+    return []
+
+
+@pytest.fixture(scope="module")
+def folder(world: Path, compiled: list[Update], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where the run `whole` is, six updates long, begun with the world model of a run `world`."""
     here = tmp_path_factory.mktemp("runs")
     shutil.copytree(world, here / "world")
     start = ["--world.from", str(here / "world"), "--runs", str(here), "--name", "whole"]
-    assert main(["train", "hop-plus", *SMALL, *start]) == 0
+
+    def remembered(*given: Any) -> Any:
+        first, update = first_and_next(*given)
+        compiled.append(update)
+        return first, update
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("hopplus.learning.train.first_and_next", remembered)
+        assert main(["train", "hop-plus", *SMALL, *start]) == 0
     return here
 
 
-def test_it_goes_on_bit_for_bit(folder: Path) -> None:
+def test_it_goes_on_bit_for_bit(
+    folder: Path, compiled: list[Update], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its program, made from what is in the folder as it is for the second half, is compiled once;
+    test_runs.py has runs that compile theirs anew."""
     shutil.rmtree(folder / "world")  # the run needs nothing outside it
     shutil.copytree(folder / "whole", folder / "half")
     shutil.rmtree(folder / "half/checkpoints/6")
     (folder / "half/result.json").unlink()
+    (update,) = compiled
+    monkeypatch.setattr("hopplus.learning.train.next_of", lambda *_: update)
     train(open_run(folder / "half"))
     one, two = (read_checkpoint(folder / name / "checkpoints/6") for name in ("whole", "half"))
     assert set(one) == set(two)
