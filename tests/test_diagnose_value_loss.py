@@ -170,16 +170,13 @@ def test_both_faults_are_in_what_is_imagined() -> None:
     @jax.jit
     def dreamt(key: jax.Array) -> Any:
         given = (kept.starts, kept.observed, jnp.ones(3, bool), key)
-        return [
-            (dreams(minds, *given)[1]["imagined/predicted_most"], dreams(minds, *given)[0].inferred)
-            for dreams in (
-                FAULTS[name].learner(start.laboratory.learner).beside.dreams
-                if name
-                else start.laboratory.learner.beside.dreams
-                for name in (None, "loud-world", "zero-goals")
-            )
-            if dreams
+        healthy = start.laboratory.learner
+        learners = [
+            healthy,
+            *(FAULTS[name].learner(healthy) for name in ("loud-world", "zero-goals")),
         ]
+        found = [one.beside.dreams(minds, *given) for one in learners if one.beside.dreams]
+        return [(metrics["imagined/predicted_most"], batch.inferred) for batch, metrics in found]
 
     usual, loud, zero = dreamt(jax.random.key(0))
     assert usual[0].max() > 0

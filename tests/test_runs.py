@@ -1,6 +1,7 @@
 """Runs that never lose anything: checkpoints, resuming, and what may go wrong with a disk."""
 
 import json
+import multiprocessing
 import os
 import random
 import shutil
@@ -77,24 +78,32 @@ def test_seeds_side_by_side_are_those_alone(whole: Path, tmp_path: Path) -> None
     assert both[0]["return_sum"][0] != both[0]["return_sum"][1]
 
 
-KILLED_WHILE_WRITING = """
-import os, signal, sys
-from hopplus.learning.restore import new_run
-from hopplus.learning.train import Moment, train
-from hopplus.runs import checkpoint
-real, calls = checkpoint.write_durably, 0
-def dying(path, content):
-    global calls
-    calls += 1
-    if calls == {call}:
-        with open(path, "wb") as file:
-            file.write(content[: len(content) // 2])
-        os.kill(os.getpid(), signal.SIGKILL)
-    real(path, content)
-checkpoint.write_durably = dying
-from hopplus.cli import main
-sys.exit(main(sys.argv[1:]))
-"""
+FORKED = multiprocessing.get_context("forkserver")
+FORKED.set_forkserver_preload(["hopplus.cli", "tensorboardX", "pytest"])  # without starting JAX
+
+
+def started(arguments: list[str], dies_at: int | None = None) -> Any:
+    """The program in a process of its own."""
+    process = FORKED.Process(target=program, args=(arguments, dies_at))
+    process.start()
+    return process
+
+
+def program(arguments: list[str], dies_at: int | None) -> None:
+    """`hopplus` with these arguments, which kills itself in the midst of a write."""
+    real, calls = checkpoint.write_durably, 0
+
+    def dying(path: Path, content: bytes) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == dies_at:
+            with path.open("wb") as file:
+                file.write(content[: len(content) // 2])
+            os.kill(os.getpid(), signal.SIGKILL)
+        real(path, content)
+
+    checkpoint.write_durably = dying
+    sys.exit(main(arguments))
 
 
 def test_killed_while_writing_and_resumed(whole: Path, tmp_path: Path) -> None:
@@ -103,9 +112,9 @@ def test_killed_while_writing_and_resumed(whole: Path, tmp_path: Path) -> None:
     arguments = command(tmp_path, "killed")
     # config.json is the first write, rewinding the second, then two for each checkpoint.
     for call in (1, 3, 4, 7):
-        program = KILLED_WHILE_WRITING.format(call=call)
-        ended = subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True)
-        assert ended.returncode == -signal.SIGKILL
+        process = started(arguments, dies_at=call)
+        process.join()
+        assert process.exitcode == -signal.SIGKILL
         assert not (run / "result.json").exists()
         assert run.exists() == (call > 1)
         arguments = ["resume", str(run)] if run.exists() else arguments
@@ -117,18 +126,17 @@ def test_killed_at_random_moments_and_resumed(whole: Path, tmp_path: Path) -> No
     run, dice, kills = tmp_path / "killed", random.Random(5), 0
     arguments = command(tmp_path, "killed")
     for _ in range(3):
-        process = subprocess.Popen(
-            [sys.executable, "-m", "hopplus", *arguments], stderr=subprocess.DEVNULL
-        )
+        process = started(arguments)
         metrics, begun = run / "metrics.jsonl", len(open_run(run).metrics()) if kills else 0
         target = begun + dice.randint(1, 8)
-        while process.poll() is None:
+        while process.is_alive():
             if metrics.exists() and metrics.read_bytes().count(b"\n") >= target:
                 time.sleep(dice.random() * 0.02)
                 process.kill()
                 break
             time.sleep(0.005)
-        kills += process.wait() == -signal.SIGKILL
+        process.join()
+        kills += process.exitcode == -signal.SIGKILL
         arguments = ["resume", str(run)]
     assert kills >= 2
     assert main(["resume", str(run)]) == 0
