@@ -149,23 +149,23 @@ def _target(place: Cell, action: int) -> Cell:
 def view(rules: Rules, board: Board, seat: int) -> View:
     """Rule 10."""
     cyclic = [(seat + offset) % rules.seats for offset in range(rules.seats)]
-    planes = [
-        [_channels(rules, board, seat, cyclic, (row, col)) for col in range(rules.width)]
-        for row in range(rules.height)
-    ]
+    planes = [[[0.0] * (rules.seats + 3) for _ in range(rules.width)] for _ in range(rules.height)]
+    for channel, cell in _pieces(rules, board, cyclic):
+        if _sees(rules, board, seat, cell):
+            planes[cell[0]][cell[1]][channel] = 1.0
     last_actions = [board.last_actions[other] for other in cyclic]
     return View(planes, legal(rules, board, seat), board.steps / rules.horizon, last_actions)
 
 
-def _channels(rules: Rules, board: Board, seat: int, cyclic: list[int], cell: Cell) -> list[float]:
-    """Rule 10, one cell: seats in cyclic order, then obstacle, stag, hare."""
-    if not _sees(rules, board, seat, cell):
-        return [0.0] * (rules.seats + 3)
-    marks = [board.where[other] == cell for other in cyclic]
-    marks.append(cell in board.obstacles)
-    marks.append(_count_living(board, "stag", cell) > 0)
-    marks.append(_count_living(board, "hare", cell) > 0)
-    return [1.0 if mark else 0.0 for mark in marks]
+def _pieces(rules: Rules, board: Board, cyclic: list[int]) -> list[tuple[int, Cell]]:
+    """Rule 10, channel and cell of all there is: seats in cyclic order, obstacles, stags, hares."""
+    seats = [(channel, board.where[other]) for channel, other in enumerate(cyclic)]
+    pieces = [(channel, place) for channel, place in seats if place is not None]
+    pieces += [(rules.seats, cell) for cell in board.obstacles]
+    for offset, kind in enumerate(("stag", "hare"), 1):
+        living = [p for p in board.prey if p.alive and p.kind == kind]
+        pieces += [(rules.seats + offset, (p.row, p.col)) for p in living]
+    return pieces
 
 
 def _sees(rules: Rules, board: Board, seat: int, cell: Cell) -> bool:

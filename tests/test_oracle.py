@@ -96,13 +96,12 @@ def joint_actions(seats: int) -> st.SearchStrategy[np.ndarray]:
     )
 
 
-def assert_same_views(seen: Any, expected: list[plain.View]) -> None:
-    """Of all seats [N] at once, which is quicker than one by one."""
-    planes = np.array([view.planes for view in expected], np.float32)
-    np.testing.assert_array_equal(seen.planes, planes)
-    np.testing.assert_array_equal(seen.legal, [view.legal for view in expected])
-    np.testing.assert_array_equal(seen.time, np.array([v.time for v in expected], np.float32))
-    np.testing.assert_array_equal(seen.last_actions, [view.last_actions for view in expected])
+def assert_same_views(seen: Any, expected: list[list[plain.View]]) -> None:
+    """Of all steps and seats [T, N] at once, which is quicker than one by one."""
+    for name in ("planes", "legal", "time", "last_actions"):
+        found = getattr(seen, name)
+        told = np.array([[getattr(view, name) for view in views] for views in expected])
+        np.testing.assert_array_equal(found, told.astype(found.dtype), err_msg=name)
 
 
 def assert_same_state(state: Any, expected: plain.Board, config: StagHuntConfig) -> None:
@@ -124,14 +123,17 @@ def assert_same_state(state: Any, expected: plain.Board, config: StagHuntConfig)
     assert state.first_catch == (-1 if expected.first_catch is None else expected.first_catch)
 
 
-def assert_same_outcome(outcome: Any, expected: plain.Result) -> None:
+def assert_same_outcomes(outcome: Any, expected: list[plain.Result]) -> None:
+    """Of all steps [T] at once."""
     # The plain rules reckon in 64 bits, the others in 32: at most their rounding lies between.
-    np.testing.assert_allclose(outcome.reward, expected.rewards, rtol=0, atol=1e-6)
-    assert list(outcome.left) == expected.left
-    assert bool(outcome.done) == expected.done
-    assert list(outcome.illegal) == expected.illegal
-    assert list(outcome.taken) == [expected.caught["stag"], expected.caught["hare"]]
-    np.testing.assert_array_equal(outcome.took.any(axis=1), expected.left)
+    rewards = [result.rewards for result in expected]
+    np.testing.assert_allclose(outcome.reward, rewards, rtol=0, atol=1e-6)
+    assert outcome.left.tolist() == [result.left for result in expected]
+    assert outcome.done.tolist() == [result.done for result in expected]
+    assert outcome.illegal.tolist() == [result.illegal for result in expected]
+    caught = [[result.caught["stag"], result.caught["hare"]] for result in expected]
+    assert outcome.taken.tolist() == caught
+    assert outcome.took.any(axis=2).tolist() == [result.left for result in expected]
 
 
 @pytest.mark.parametrize("name", SETTINGS)
@@ -153,17 +155,21 @@ def test_no_difference(name: str) -> None:
         start = game.parse(text)
         board = plain.read(rules, text)
         assert game.show(start) == plain.write(rules, board)
-        seen, states, outcomes = jax.device_get(play(start, joints))
+        played = jax.device_get(play(start, joints))
+        expected_views: list[list[plain.View]] = []
+        results: list[plain.Result] = []
         for t in range(STEPS):
-            at = jax.tree.map(lambda leaf: leaf[t], (seen, states, outcomes))  # noqa: B023
-            seats = range(config.seats)
-            assert_same_views(at[0], [plain.view(rules, board, seat) for seat in seats])
+            after = jax.tree.map(lambda leaf: leaf[t], played[1])  # noqa: B023
+            expected_views.append([plain.view(rules, board, seat) for seat in range(config.seats)])
             board, result = plain.step(rules, board, joints[t].tolist())
-            assert_same_state(at[1], board, config)
-            assert_same_outcome(at[2], result)
+            assert_same_state(after, board, config)
+            results.append(result)
             compared += 1
             if result.done:
                 break
+        seen, _, outcomes = jax.tree.map(lambda leaf: leaf[: len(results)], played)
+        assert_same_views(seen, expected_views)
+        assert_same_outcomes(outcomes, results)
 
     run()
     assert compared >= TRANSITIONS / len(SETTINGS)
