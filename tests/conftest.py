@@ -68,6 +68,14 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return record_small(tmp_path_factory.mktemp("recorded") / "small")
 
 
+@pytest.fixture(scope="session")
+def small_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The run `a` of 30 updates, trained once for all tests that only read it."""
+    runs = tmp_path_factory.mktemp("runs")
+    assert main(["train", "ppo", "--runs", str(runs), "--name", "a", *SMALL_RUN]) == 0
+    return runs / "a"
+
+
 @dataclass(frozen=True)
 class Compiled:
     """A game with its functions compiled over a batch [B] of states."""

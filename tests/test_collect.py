@@ -129,10 +129,9 @@ def test_the_summary_counts_what_is_there(data: dataset.Data, shard: Shard) -> N
     assert data.facts["steps"] == shard.size - 300
 
 
-def test_seatings(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_seatings(small_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """One name or mixture per seat, of scripted players and of those of a run."""
-    assert main(["train", "ppo", "--runs", str(tmp_path), "--name", "a", *SMALL_RUN]) == 0
-    run = tmp_path / "a"
+    run = small_run
     few = ["--episodes", "40", "--games", "20", "--json"]
     capsys.readouterr()
     for number, (arguments, seats) in enumerate(

@@ -8,7 +8,6 @@ import jax
 import numpy as np
 import pytest
 
-from conftest import SMALL_RUN
 from hopplus.cli import main
 from hopplus.config import SearchConfig, StagHuntConfig
 from hopplus.evaluation.crossplay import Member, crossplay, make_member, make_table
@@ -26,10 +25,8 @@ def scripted_member(name: str) -> Member:
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    runs = tmp_path_factory.mktemp("runs")
-    assert main(["train", "ppo", *SMALL_RUN, "--runs", str(runs), "--name", "a"]) == 0
-    return runs / "a"
+def run(small_run: Path) -> Path:
+    return small_run
 
 
 def test_a_stag_hunter_alone_gets_nothing_and_two_share() -> None:

@@ -22,10 +22,8 @@ GAME = StagHuntConfig(size=3, seats=2, hares=2)
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    runs = tmp_path_factory.mktemp("runs")
-    assert main(["train", "ppo", "--runs", str(runs), "--name", "a", *SMALL_RUN]) == 0
-    return runs / "a"
+def run(small_run: Path) -> Path:
+    return small_run
 
 
 def test_loaded_players_play_pettingzoo(run: Path) -> None:

@@ -1,8 +1,10 @@
 """The folder of a tiny run with random minds: as one that was trained, without the training."""
 
 from pathlib import Path
+from typing import Any
 
 import jax
+import numpy as np
 
 from hopplus.config import TrainConfig
 from hopplus.learning.restore import empty_learning, make_learner, new_run
@@ -15,6 +17,12 @@ def random_run(path: Path, config: TrainConfig) -> RunFolder:
     run = new_run(path, config)
     learner = make_learner(config, {})
     shapes = empty_learning(learner, config)
-    tree = jax.tree.map(lambda leaf, like: leaf.reshape(like.shape), begun(learner), shapes)
+    tree = jax.tree.map(_shaped, begun(learner), shapes)
     run.save(1, tree, {"score": 0.0, "seconds": 1.0}, config.keep)
     return run
+
+
+def _shaped(leaf: Any, like: Any) -> Any:
+    """By NumPy where it can: JAX would compile a program for every shape."""
+    is_key = jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+    return (leaf if is_key else np.asarray(leaf)).reshape(like.shape)
