@@ -41,10 +41,14 @@ def opponent(runs: Path, name: str, data: Path, *more: str) -> list[str]:
     return ["pretrain", "opponent", *where, *NET, *FIT, *more]
 
 
+def draw_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hopplus.diagnosis.measures._write_picture", lambda *_: None)
+
+
 @pytest.fixture
 def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """For runs whose pictures nobody looks at."""
-    monkeypatch.setattr("hopplus.diagnosis.measures._write_picture", lambda *_: None)
+    draw_nothing(monkeypatch)
 
 
 @pytest.fixture(scope="module")
@@ -218,7 +222,7 @@ def test_in_several_files(data: Path, tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_goals_given_to_opponents(
-    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A goal prior is copied into the run that uses it, and helps to foresee the actions."""
     where = ["--runs", str(tmp_path), "--data", str(data)]
@@ -232,6 +236,7 @@ def test_goals_given_to_opponents(
     assert {"kind_by_time.csv", "goal.png", "projection.csv"} <= {
         path.name for path in (tmp_path / "goal" / "diagnosis").iterdir()
     }
+    draw_nothing(monkeypatch)  # of the others
     given = {
         "hindsight": ["--opponent.goal", "hindsight", "--goal-run", str(tmp_path / "goal")],
         "none": [],
