@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from hopplus.config import TrainConfig
@@ -24,5 +25,5 @@ def random_run(path: Path, config: TrainConfig) -> RunFolder:
 
 def _shaped(leaf: Any, like: Any) -> Any:
     """By NumPy where it can: JAX would compile a program for every shape."""
-    is_key = jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+    is_key = jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
     return (leaf if is_key else np.asarray(leaf)).reshape(like.shape)
