@@ -11,11 +11,12 @@ from hopplus.cli.options import check_positive, check_seed
 from hopplus.cli.paged import this_command, written
 from hopplus.config import GameConfig, NetConfig, PPOConfig, TrainConfig
 from hopplus.evaluation.adaptation import companies
-from hopplus.evaluation.references import Reference, References
-from hopplus.evaluation.statistics import ENOUGH, estimate
+from hopplus.evaluation.certificate import Certificate
+from hopplus.evaluation.references import References
+from hopplus.evaluation.statistics import ENOUGH
 from hopplus.games import make_game
 from hopplus.learning.restore import find_guests
-from hopplus.report.adaptation import certificate_page
+from hopplus.report.adaptation import certificate_page, certificate_rows
 from hopplus.runs.progress import Progress
 
 
@@ -31,12 +32,12 @@ class Certify:
     ppo: PPOConfig = field(default_factory=PPOConfig)
     steps: int = 1_000_000
     """Environment steps for which the players of each seed learn."""
-    told_steps: int | None = None
-    """The last of them, for which a player goes on told about one company or, blind, against all
-    mixtures as before; a quarter of --steps when not given."""
+    alone_steps: int = 0
+    """The last of them, for which copies of those who are told go on against one company alone:
+    what practice brings beyond knowing. Costs as many steps for each company."""
     against: tuple[str, ...] = ("all",)
-    """The companies to be told about, one name per other seat: stag,stag,hare runs/a@1,switch,hare
-    ...; all for every mixture of the game's scripted players."""
+    """The companies to be measured among, one name per other seat: stag,stag,hare
+    runs/a@1,switch,hare ...; all for every mixture of the game's scripted players."""
     seeds: int = 3
     """Independent runs."""
     seed: int = 0
@@ -50,8 +51,8 @@ class Certify:
 
     def run(self) -> int:
         check_positive(steps=self.steps, seeds=self.seeds, episodes=self.episodes)
-        if self.told_steps is not None:
-            check_positive(told_steps=self.told_steps)
+        if self.alone_steps:
+            check_positive(alone_steps=self.alone_steps)
         check_seed(self.seed)
         config = TrainConfig(
             game=self.game,
@@ -63,8 +64,7 @@ class Certify:
         )
         wanted = companies(self.against, make_game(self.game))
         guests = find_guests([name for company in wanted for name in company])
-        told_steps = self.told_steps or max(1, self.steps // 4)
-        asked = Reference(config, wanted, guests, told_steps, self.episodes)
+        asked = Certificate(config, wanted, guests, self.alone_steps, self.episodes)
         with Progress("certifying", asked.total_steps, "steps") as progress:
             found = asked.measure(self.out, progress.advance)
         path = asked.kept_at(self.out)
@@ -85,23 +85,15 @@ class Certify:
 def print_references(found: References, title: str) -> None:
     """The certificate for people, on stdout."""
     table = Table(title=f"return of seat 0, {title}", title_justify="left")
-    for name in ("others", "told", "blind", "told - blind", "random"):
+    header, rows = certificate_rows(found)
+    for name in header:
         table.add_column(name, justify="left" if name == "others" else "right")
-    gaps = found.gaps()
-    for place, company in enumerate(found.companies):
-        table.add_row(
-            ", ".join(company),
-            str(estimate(found.told[:, place])),
-            str(estimate(found.blind[:, place])),
-            str(gaps[place]),
-            f"{found.random[:, place].mean():.2f}",
-        )
-    mean = estimate((found.told - found.blind).mean(axis=1))
+    for row in rows[:-1]:
+        table.add_row(*row)
     table.add_section()
-    told, blind = (estimate(one.mean(axis=1)) for one in (found.told, found.blind))
-    table.add_row("mean", str(told), str(blind), str(mean), f"{found.random.mean():.2f}")
+    table.add_row(*rows[-1])
     Console().print(table)
-    most = max(range(len(gaps)), key=lambda place: gaps[place].mean)
+    gaps, most = found.gaps(), found.widest
     sure = [gap for gap in gaps if gap.mean - gap.half_width > 0]
     print(
         f"the largest gap, {gaps[most]}, is with {', '.join(found.companies[most])}; with"

@@ -10,9 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from hopplus.config import FOR_EVER, MIXED, TrainConfig
-from hopplus.evaluation.references import facing
 from hopplus.evaluation.streams import Streams
-from hopplus.evaluation.trials import Names
+from hopplus.evaluation.trials import Names, facing
 from hopplus.learning.learner import Learner, Learning
 from hopplus.learning.programs import start_options
 from hopplus.learning.restore import make_learner

@@ -139,10 +139,13 @@ def _inside(run: RunFolder) -> dict[str, Trained]:
 
 
 def make_learner(
-    config: TrainConfig, guests: dict[str, Trained], initial: Initial | None = None
+    config: TrainConfig,
+    guests: dict[str, Trained],
+    initial: Initial | None = None,
+    shown: int = 0,
 ) -> Learner:
     """The learner a configuration describes, with the trained players it names and the parts that
-    were learned before."""
+    were learned before; it may be shown who of so many kinds the others are."""
     names = seat_names(config)
     if any("learn" in options(name) and name != "learn" for name in names):
         raise ConfigError("learn cannot be one of a mixture: a seat learns or it does not")
@@ -151,7 +154,7 @@ def make_learner(
     game = make_game(config.game)
     if "world" in config.parts:
         check_world(config.world.model, config.game, game)
-    actor = make_actor("learn", game, config)
+    actor = make_actor("learn", game, config, shown)
     player = with_search(actor, game, config.search.valuing(config.ppo.discount))
     company = make_company(names, game, guests, player, trial=config.trial)
     group = [player.name for player, _ in company.seating.groups].index("learn")

@@ -76,6 +76,8 @@ class Actor:
         if self.parts.memory and params.policy.history is not None:
             memory = self.parts.memory.read(params.policy.history, memory, view)
             return memory, memory
+        if self.parts.shown:
+            return memory, memory  # whoever seats it has put down who the others are
         if self.parts.belief and params.opponents is not None:
             with jax.named_scope("infer"):
                 memory, belief = self.parts.belief.infer(params.opponents, memory, view)
@@ -93,14 +95,14 @@ class Actor:
         return memory, act_from(logits, action, value, jnp.zeros(self.goal_size), inferred)
 
 
-def make_actor(name: str, game: Game, config: TrainConfig) -> Actor:
-    """A learning player for a game."""
+def make_actor(name: str, game: Game, config: TrainConfig, shown: int = 0) -> Actor:
+    """A learning player for a game; it may be shown who of so many kinds the others are."""
     return Actor(
         name,
         game.shape,
         len(game.action_names),
         len(game.targets),
         config.net,
-        make_parts(game, config),
+        make_parts(game, config, shown),
         shares_params=config.ppo.parameters == "shared",
     )

@@ -40,6 +40,7 @@ class Parts:
     others: int = 0
     memory: MemoryPart | None = None
     trial: int = 1  # episodes for which the others stay the same
+    shown: int = 0  # kinds of players: the policy is shown which of them each other is
 
     @property
     def across(self) -> bool:
@@ -48,10 +49,14 @@ class Parts:
             return self.memory.config.kind == "trial"
         if self.belief:
             return self.belief.config.across
+        if self.shown:
+            return True
         return self.inference is not None and self.inference.across
 
     def start(self) -> Memory:
         """What is remembered before anything was seen."""
+        if self.shown:
+            return jnp.zeros(self.others * self.shown)
         part = self.memory or self.belief or self.inference
         return part.start() if part else ()
 
@@ -65,7 +70,10 @@ class Parts:
 
     @property
     def goal_size(self) -> int:
-        """Numbers that the policy is told: all goals that are inferred, or its memory."""
+        """Numbers that the policy is told: all goals that are inferred, its memory, or who the
+        others are."""
+        if self.shown:
+            return self.others * self.shown
         if self.memory:
             return self.memory.config.size
         if self.belief:
@@ -97,8 +105,9 @@ class Parts:
         )
 
 
-def make_parts(game: Game, config: TrainConfig) -> Parts:
-    """The models that a configuration asks for."""
+def make_parts(game: Game, config: TrainConfig, shown: int = 0) -> Parts:
+    """The models that a configuration asks for; the policy may be shown which of so many kinds of
+    players each other is."""
     actions, others = len(game.action_names), game.seats - 1
     inference = belief = opponent = world = None
     told = 0
@@ -122,4 +131,4 @@ def make_parts(game: Game, config: TrainConfig) -> Parts:
     memory = None
     if config.memory.kind != "none":
         memory = MemoryPart(game.shape, game.seats, actions, config.memory)
-    return Parts(inference, belief, opponent, world, others, memory, config.stays)
+    return Parts(inference, belief, opponent, world, others, memory, config.stays, shown)

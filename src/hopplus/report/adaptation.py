@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING, Any
 
 from hopplus.evaluation.adaptation import Adaptation
 from hopplus.evaluation.references import References
-from hopplus.evaluation.statistics import ENOUGH, Estimate, estimate
+from hopplus.evaluation.statistics import ENOUGH, estimate
 from hopplus.report.page import Page, Section
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-TOLD, BLIND, OWN = "#009E73", "#D55E00", "#0072B2"  # Okabe and Ito's
+TOLD, BLIND, OWN, ALONE = "#009E73", "#D55E00", "#0072B2", "#CC79A7"  # Okabe and Ito's
 
 
 def adaptation_page(
@@ -49,29 +49,37 @@ def adaptation_page(
 
 def certificate_page(found: References, title: str, command: str) -> Page:
     """What being told brings, by company."""
-    gaps = found.gaps()
-    most = max(range(len(gaps)), key=lambda place: gaps[place].mean)
-    mean = estimate((found.told - found.blind).mean(axis=1))
-    rows = [
-        [", ".join(company), *map(str, _both(found, place)), str(gaps[place])]
-        for place, company in enumerate(found.companies)
-    ]
-    rows.append(["mean", *(str(estimate(one.mean(axis=1))) for one in (found.told, found.blind))])
-    rows[-1].append(str(mean))
-    seeds = len(found.told)
-    lines = [f"The largest gap, {gaps[most]}, is with {', '.join(found.companies[most])}."]
+    header, rows = certificate_rows(found)
+    seeds, gap = len(found.told), found.gap
+    most = f"{found.gaps()[found.widest]}, is with {', '.join(found.companies[found.widest])}"
+    lines = [f"The largest gap, {most}."]
     lines += [f"⚠ below {ENOUGH} seeds, intervals say little"] * (seeds < ENOUGH)
     sections = [
-        Section("Told and blind", header=["others", "told", "blind", "told − blind"], rows=rows),
+        Section("Told and blind", header=header, rows=rows),
         Section("By company", pictures=[("told and blind by company", draw_certificate(found))]),
     ]
-    mark = "good" if mean.mean > mean.half_width else "bad"
-    answer = f"Being told whom one faces brings {mean} on average"
+    mark = "good" if gap.mean > gap.half_width else "bad"
+    answer = f"Being told whom one faces brings {gap} on average"
     return Page(f"hopplus certify: {title}", answer, mark, lines, command, sections)
 
 
-def _both(found: References, place: int) -> list[Estimate]:
-    return [estimate(one[:, place]) for one in (found.told, found.blind)]
+def certificate_rows(found: References) -> tuple[list[str], list[list[str]]]:
+    """The names of columns, and a row for each company and for their mean, the last one."""
+    gap = found.told - found.blind
+    columns = {
+        "told": found.told,
+        "blind": found.blind,
+        "told − blind": gap,
+        **({} if found.alone is None else {"alone": found.alone}),
+        "random": found.random,
+    }
+    names = [", ".join(company) for company in found.companies]
+    rows = [
+        [name, *(str(estimate(returns[:, place])) for returns in columns.values())]
+        for place, name in enumerate(names)
+    ]
+    rows.append(["mean", *(str(estimate(returns.mean(axis=1))) for returns in columns.values())])
+    return ["others", *columns], rows
 
 
 def draw_adaptation(found: Adaptation, known: References | None) -> "Figure":
@@ -109,14 +117,13 @@ def draw_certificate(found: References) -> "Figure":
     """Told and blind by company, with a line for the gap."""
     figure, axes = _axes([", ".join(company) for company in found.companies])
     for row in range(len(found.companies)):
-        told, blind = _both(found, row)
-        axes.plot([blind.mean, told.mean], [row, row], "-", color="grey", linewidth=1)
+        ends = [one[:, row].mean() for one in (found.blind, found.told)]
+        axes.plot(ends, [row, row], "-", color="grey", linewidth=1)
     rows = range(len(found.companies))
-    for name, values, colour, mark in (
-        ("told", found.told, TOLD, ">"),
-        ("blind", found.blind, BLIND, "<"),
-        ("random", found.random, "grey", "x"),
-    ):
+    marks = {"told": (TOLD, ">"), "blind": (BLIND, "<"), "random": ("grey", "x")}
+    marks["alone"] = (ALONE, "|")
+    for name, values in found.kinds.items():
+        colour, mark = marks[name]
         axes.plot(values.mean(axis=0), rows, mark, color=colour, label=name)
     axes.legend(loc="best")
     return figure
