@@ -13,6 +13,7 @@ from hopplus.config import (
     PPOConfig,
     SearchConfig,
     TrainConfig,
+    WorldOnline,
 )
 
 SEARCH = SearchConfig(simulations=50, noise=0.25, temperature=1.0)
@@ -20,7 +21,8 @@ ONE_STEP = SearchConfig(
     kind="one-step", world="learned", trees=1, simulations=16, choice="values", temperature=0.1
 )
 FROM_SEARCH = PPOConfig(minibatches=16)
-# Goals that last for a trial: what they are for is to foresee what each other does.
+# Goals that last for a trial: what they are for is to foresee what each other does. Their meaning
+# settles as the run goes on, so that a policy can rely on it.
 FORESEEING = GoalOnline(
     about="each",
     across=True,
@@ -33,9 +35,13 @@ FORESEEING = GoalOnline(
     fits=16,
     batch=64,
     learning_rate=1e-3,
+    anneal=True,
     selector="last",
     horizon=15,
     prior=GoalConfig(ahead=15, kl=0.03, net=NetConfig(kind="centred")),
+)
+FORETOLD = OpponentOnline(
+    net=NetConfig(hidden=128), fits=64, batch=256, learning_rate=1e-3, anneal=True
 )
 PRESETS: Mapping[str, TrainConfig] = MappingProxyType(
     {
@@ -50,9 +56,7 @@ PRESETS: Mapping[str, TrainConfig] = MappingProxyType(
             net=NetConfig(kind="centred"),
             parts=("opponent", "goal"),
             goal=FORESEEING,
-            opponent=OpponentOnline(
-                net=NetConfig(hidden=128), fits=64, batch=256, learning_rate=1e-3
-            ),
+            opponent=FORETOLD,
             ppo=PPOConfig(unroll=32),
             trial=5,
             train_against="all",
@@ -64,6 +68,19 @@ PRESETS: Mapping[str, TrainConfig] = MappingProxyType(
             parts=("opponent", "goal", "world", "imagination"),
             ppo=PPOConfig(epochs=2, minibatches=16, learning_rate=2e-3, clip=0.3),
             steps=500_000,
+        ),
+        "hop-plus-trial": TrainConfig(
+            net=NetConfig(kind="centred", hidden=128),
+            parts=("opponent", "goal", "world", "imagination"),
+            goal=FORESEEING,
+            opponent=FORETOLD,
+            world=WorldOnline(fits=48, anneal=True),
+            ppo=PPOConfig(
+                games=1024, unroll=32, epochs=2, minibatches=64, learning_rate=1e-3, clip=0.3
+            ),
+            trial=5,
+            train_against="all",
+            steps=16_000_000,
         ),
         "direct-om": TrainConfig(
             parts=("opponent",), ppo=FROM_SEARCH, search=SEARCH, steps=500_000
@@ -89,6 +106,7 @@ ABOUT: Mapping[str, str] = MappingProxyType(
         "goal-trial": "PPO with goals that foresee acts, of one seat among drawn company",
         "belief": "PPO with opponents modelled and a belief about what each is after",
         "hop-plus": "HOP+: goals, opponents, a world model and imagination beside PPO",
+        "hop-plus-trial": "HOP+ with goals that foresee acts, of one seat among drawn company",
         "direct-om": "learns from a search in which models of the others know no goals",
         "hop": "HOP: learns from a search in which the others have goals drawn from a belief",
         "hop-plus-mcts": "learns from a search in which the others have the goals it infers",

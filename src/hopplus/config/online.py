@@ -32,6 +32,8 @@ class OnlineConfig:
     """Step size of Adam."""
     gradient_norm: float = 10.0
     """Largest norm of a gradient."""
+    anneal: bool = False
+    """Let the step size fall to zero over the run."""
 
 
 @dataclass(frozen=True)
@@ -164,6 +166,7 @@ def _check_online(config: Any, prefix: str) -> None:
         given = getattr(config, name)
         check(1 <= given <= 2**24, f"{prefix}{name}", given, "1 or more")
     check(config.every >= 0, f"{prefix}every", config.every, "0 or more")
+    check(isinstance(config.anneal, bool), f"{prefix}anneal", config.anneal, "yes or no")
     for name in ("learning_rate", "gradient_norm"):
         given = getattr(config, name)
         check(math.isfinite(given) and given > 0, f"{prefix}{name}", given, "above 0")

@@ -231,7 +231,8 @@ def _going_on(learner: Learner, first: Learning, so_far: Learning, lanes: np.nda
 
 def _lanes(seeds: int, width: int, who: Sequence[int]) -> np.ndarray:
     """[S * K] the lanes of those [K], for every seed, who has so many."""
-    return (np.arange(seeds)[:, None] * width + np.array(who)).reshape(-1)
+    lanes: np.ndarray = np.arange(seeds)[:, None] * width + np.array(who)
+    return lanes.reshape(-1)
 
 
 def _seated(learner: Learner, guests: tuple[Params, ...], minds: Mind) -> tuple[Params, ...]:

@@ -105,9 +105,9 @@ class Online:
         config = replace(
             c,
             ppo=ppo,
-            goal=replace(c.goal, mixing=0.0, buffer=min(c.goal.buffer, room)),
-            opponent=replace(c.opponent, buffer=min(c.opponent.buffer, room)),
-            world=replace(c.world, buffer=min(c.world.buffer, room)),
+            goal=replace(c.goal, mixing=0.0, anneal=False, buffer=min(c.goal.buffer, room)),
+            opponent=replace(c.opponent, anneal=False, buffer=min(c.opponent.buffer, room)),
+            world=replace(c.world, anneal=False, buffer=min(c.world.buffer, room)),
             imagine=replace(c.imagine, warm_up=0, buffer=min(c.imagine.buffer, room)),
             search=replace(c.search, noise=0.0),
             seats=seats,

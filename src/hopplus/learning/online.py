@@ -59,10 +59,13 @@ class OnlinePart(Protocol):
         ...
 
 
-def optimiser_of(config: OnlineConfig) -> optax.GradientTransformation:
-    return optax.chain(
-        optax.clip_by_global_norm(config.gradient_norm), optax.adam(config.learning_rate)
-    )
+def optimiser_of(config: OnlineConfig, updates: int) -> optax.GradientTransformation:
+    """That of a part, in a run of so many updates."""
+    rate: float | optax.Schedule = config.learning_rate
+    if config.anneal and config.every:
+        steps = -(-updates // config.every) * config.fits
+        rate = optax.linear_schedule(config.learning_rate, 0.0, steps)
+    return optax.chain(optax.clip_by_global_norm(config.gradient_norm), optax.adam(rate))
 
 
 def learned(
@@ -123,7 +126,12 @@ def descend(
 
 
 def fitted(
-    part: Part, config: OnlineConfig, params: Params, state: optax.OptState, samples: Sample
+    part: Part,
+    config: OnlineConfig,
+    optimiser: optax.GradientTransformation,
+    params: Params,
+    state: optax.OptState,
+    samples: Sample,
 ) -> tuple[Params, optax.OptState, Metrics]:
     """A round of gradient steps of one model on samples [fits * batch, ...] for it."""
 
@@ -131,7 +139,7 @@ def fitted(
         mean, sums = fit_loss(part, params, batch, jnp.zeros(config.batch))
         return mean, means(sums)
 
-    return descend(loss, optimiser_of(config), params, state, in_batches(samples, config))
+    return descend(loss, optimiser, params, state, in_batches(samples, config))
 
 
 def in_batches(samples: Tree, config: OnlineConfig) -> Tree:

@@ -60,6 +60,11 @@ class OnlineGoal:
     config: GoalOnline
     seats: np.ndarray  # [sets, k]
     name: str = "goal"
+    updates: int = 1  # how many there will be
+
+    @property
+    def optimiser(self) -> optax.GradientTransformation:
+        return optimiser_of(self.config, self.updates)
 
     @property
     def hindsight(self) -> Hindsight:
@@ -68,7 +73,7 @@ class OnlineGoal:
     def init(self, minds: Mind, played: Moments) -> Beside:
         rows = stretches_of(played)
         steps, games = played.joint.shape[:2]
-        optimiser = jax.vmap(optimiser_of(self.config).init)(_params(minds))
+        optimiser = jax.vmap(self.optimiser.init)(_params(minds))
         size = capacity(-(-self.config.buffer // steps), games)
         return Beside(optimiser, empty_ring(rows, size))
 
@@ -127,7 +132,7 @@ class OnlineGoal:
                 return sum(weighted, jnp.float32(0)), totals
 
             drawn = self._drawn(beside.ring, seats, key, c.fits * c.batch)
-            return descend(loss, optimiser_of(c), _params(mind), state, in_batches(drawn, c))
+            return descend(loss, self.optimiser, _params(mind), state, in_batches(drawn, c))
 
         keys = jax.random.split(key, len(self.seats))
         params, optimiser, losses = jax.vmap(one)(

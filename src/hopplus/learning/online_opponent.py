@@ -27,10 +27,15 @@ class OnlineOpponent:
     config: OpponentOnline
     seats: np.ndarray  # [sets, k]
     name: str = "opponent"
+    updates: int = 1  # how many there will be
+
+    @property
+    def optimiser(self) -> optax.GradientTransformation:
+        return optimiser_of(self.config, self.updates)
 
     def init(self, minds: Mind, played: Moments) -> Beside:
         rows = flat(_kept(played))
-        optimiser = jax.vmap(jax.vmap(optimiser_of(self.config).init))(minds.opponents)
+        optimiser = jax.vmap(jax.vmap(self.optimiser.init))(minds.opponents)
         return Beside(optimiser, empty_steps(rows, self.config.buffer))
 
     def keep(self, ring: Moments, played: Moments, updates: jax.Array) -> Moments:
@@ -71,7 +76,7 @@ class OnlineOpponent:
         def one(
             model: OpponentModel, state: optax.OptState, samples: Sample
         ) -> tuple[OpponentModel, optax.OptState, Metrics]:
-            return fitted(part, c, model, state, samples)
+            return fitted(part, c, self.optimiser, model, state, samples)
 
         models, optimiser, losses = jax.vmap(jax.vmap(one))(
             minds.opponents, beside.optimiser, samples

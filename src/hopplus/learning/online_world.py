@@ -31,10 +31,15 @@ class OnlineWorld:
     config: WorldOnline
     seats: np.ndarray  # [sets, k]
     name: str = "world"
+    updates: int = 1  # how many there will be
+
+    @property
+    def optimiser(self) -> optax.GradientTransformation:
+        return optimiser_of(self.config, self.updates)
 
     def init(self, minds: Mind, played: Moments) -> Beside:
         rows = flat(_kept(played))
-        optimiser = jax.vmap(optimiser_of(self.config).init)(minds.world)
+        optimiser = jax.vmap(self.optimiser.init)(minds.world)
         return Beside(optimiser, empty_steps(rows, self.config.buffer))
 
     def keep(self, ring: Moments, played: Moments, updates: jax.Array) -> Moments:
@@ -71,7 +76,7 @@ class OnlineWorld:
             world: World, state: optax.OptState, seats: jax.Array, key: jax.Array
         ) -> tuple[World, optax.OptState, Metrics]:
             samples = self._drawn(beside.ring, seats, key, c.fits * c.batch)
-            return fitted(self.part, c, world, state, samples)
+            return fitted(self.part, c, self.optimiser, world, state, samples)
 
         keys = jax.random.split(key, len(self.seats))
         worlds, optimiser, losses = jax.vmap(one)(
