@@ -6,35 +6,23 @@ from pathlib import Path
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from hopplus.cli import main
 from hopplus.config import (
-    ConfigError,
     GameConfig,
-    NetConfig,
-    PPOConfig,
     StagHuntConfig,
-    TrainConfig,
 )
 from hopplus.evaluation.adaptation import Adaptation, companies
+from hopplus.evaluation.certificate import Certificate, OnUpdate
 from hopplus.evaluation.online import Online
-from hopplus.evaluation.references import (
-    OnUpdate,
-    Reference,
-    References,
-    facing,
-    read_references,
-    resumed,
-)
+from hopplus.evaluation.references import References, read_references
 from hopplus.evaluation.streams import AtTheEnd, ByEpisode, Streams
 from hopplus.evaluation.trials import Names, Trials, mixtures
 from hopplus.games.stag_hunt import StagHunt
 from hopplus.learning.company import Company
-from hopplus.learning.restore import make_learner, run_players
-from hopplus.learning.seeds import seed_keys
+from hopplus.learning.restore import run_players
 from hopplus.players.mixture import Mixture, MixtureMemory
 from hopplus.players.scripted import scripted
 from hopplus.runs.folder import open_run
@@ -118,7 +106,7 @@ def test_the_share_of_the_gap_that_is_closed() -> None:
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
     out = tmp_path_factory.mktemp("references")
-    # Long enough for those who are told that one friend hunts stags to learn to join it.
+    # Long enough for everyone to learn to join a stag hunter.
     length = [
         "--ppo.learning-rate",
         "5e-3",
@@ -130,16 +118,16 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[st
         "256",
     ]
     command = ["certify", *SMALL, *PPO, *length, "--out", str(out)]
-    measure = Reference.measure
+    measure = Certificate.measure
 
-    def counted(asked: Reference, folder: Path, on_update: OnUpdate) -> References:
+    def counted(asked: Certificate, folder: Path, on_update: OnUpdate) -> References:
         played: list[int] = []
         found = measure(asked, folder, lambda steps, note: played.append(steps))
         assert sum(played) == asked.total_steps  # as progress was told
         return found
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Reference, "measure", counted)
+        patch.setattr(Certificate, "measure", counted)
         assert main(command) == 0
     (path,) = out.glob("*.json")
     assert "Being told whom one faces brings" in path.with_suffix(".html").read_text()
@@ -249,58 +237,3 @@ def test_online_begins_with_what_was_learned(remembering: Path) -> None:
     ]
     assert (np.max(moved, axis=0) > 0).all()
     assert online.learns == "online, from its own steps, by PPO"
-
-
-def test_every_lane_faces_its_own_mixture() -> None:
-    config = TrainConfig(
-        game=GAME.config,
-        net=NetConfig(hidden=8),
-        ppo=PPOConfig(games=4, unroll=2),
-        train_against="all",
-        trial=1000,
-        seeds=3,
-    )
-    learner = make_learner(config, {})
-    first = jax.jit(learner.init_all)(seed_keys(config))
-    choices = jnp.array([[0, 0], [0, 1], [2, 1]])
-    now = facing(first, jnp.repeat(choices[:, None], 4, axis=1))
-    for _ in range(2):
-        (kept,) = (kept for kept in now.plays.memory if isinstance(kept, MixtureMemory))
-        assert kept.choice.shape == (3, 4, 2)
-        assert (kept.choice == choices[:, None]).all()
-        now = jax.jit(learner.update_all)(now)[0]  # and goes on facing it
-
-
-def test_told_and_blind_go_on_with_the_run() -> None:
-    """Their step size and entropy bonus go on falling; nothing begins anew."""
-    config = TrainConfig(
-        game=GAME.config,
-        net=NetConfig(hidden=8),
-        ppo=PPOConfig(games=4, unroll=2, minibatches=2, epochs=1),
-        steps=10 * 8,
-        seeds=2,
-    )
-    asked = Reference(config, [("stag", "hare")], told_steps=3 * 8)
-    assert (asked.together, asked.apart, asked.going_on.seeds) == (7, 3, 4)
-    assert asked.total_steps == (7 * 2 + 3 * 4) * 8
-    assert make_learner(asked.going_on, {}).updates == 10  # one schedule for the whole run
-    learner = make_learner(replace(config, train_against="all", trial=1000), {})
-    update = jax.jit(learner.update_all)
-    so_far = update(jax.jit(learner.init_all)(seed_keys(config)))[0]
-    first = jax.jit(learner.init_all)(seed_keys(asked.going_on))
-    now = resumed(first, first.params, so_far)
-    assert now.updates == 1
-    for fresh, old, new in zip(
-        *(jax.tree.leaves(one.optimiser) for one in (first, so_far, now)), strict=True
-    ):
-        np.testing.assert_array_equal(new, np.repeat(old, 2, axis=0))
-        assert (new != fresh).any()
-    with pytest.raises(ConfigError, match="--told-steps 80 are the last of --steps 80"):
-        Reference(config, [], told_steps=80)
-
-
-def test_references_are_plain(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["certify", "--steps", "0"]) == 2
-    assert "above 0" in capsys.readouterr().err
-    with pytest.raises(ConfigError, match="plain PPO"):
-        Reference(TrainConfig(parts=("opponent",)), [])

@@ -26,7 +26,7 @@ from hopplus.evaluation.references import References, digest, read_references
 from hopplus.evaluation.trials import Names, begun, facing, shown
 from hopplus.games import make_game
 from hopplus.learning.learner import Learner, Learning
-from hopplus.learning.programs import first_and_next
+from hopplus.learning.programs import Update, first_and_next
 from hopplus.learning.restore import make_learner
 from hopplus.learning.rollout import rollout
 from hopplus.learning.trained import Trained
@@ -111,50 +111,55 @@ class Certificate:
         return found
 
     def _measured(self, on_update: OnUpdate) -> References:
-        seeds, each, count = self.config.seeds, self.pupils, len(self.companies)
-        learner = self.learner
-        before = self.config.updates - self.last
-        ways = [self._ways, self._ways, self._apart][:each]
-        is_told = np.arange(each) != BLIND
-        first, update = first_and_next(learner, replace(self.config, seeds=seeds * each))
-        lanes = np.repeat(np.arange(seeds) * each, each)  # all of a seed begin alike
-        now = _going_on(learner, first, first, lanes)
+        learner, count = self.learner, len(self.companies)
+        first, update = self._begun(self.pupils)
+        now = _going_on(learner, first, first, self._lanes(self.pupils, [0] * self.pupils))
         # Updates take over what they are given.
         fresh = jax.tree.map(jnp.copy, now.params[learner.learning])
         guests = jax.tree.map(lambda leaf: jnp.copy(leaf[:1]), now.params)  # alike in all lanes
-        now = self._facing(now, ways, is_told)
-        for number in range(before):
-            now, _ = update(now)
-            on_update(self.config.ppo.steps * len(lanes), f"told and blind, update {number + 1}")
-
+        ways = [self._ways, self._ways, self._apart][: self.pupils]
+        knows = [lane != BLIND for lane in range(self.pupils)]
         told = [AMONG_OTHERS if other else TOLD for other in self.others]
-        width = each
+        now = self._facing(now, ways, knows)
+        for _ in range(self.config.updates - self.last):
+            now, _ = update(now)
+            on_update(self.config.ppo.steps * len(now.key), "told and blind")
+
+        width = self.pupils
         if self.last:
-            width = each + count
-            first, update = first_and_next(learner, replace(self.config, seeds=seeds * width))
-            lanes = _lanes(seeds, each, [*range(each), *told])
-            now = _going_on(learner, first, now, lanes)
+            width += count
+            first, update = self._begun(width)
+            lanes = self._lanes(self.pupils, [*range(self.pupils), *told])
             ways += [self._spread(chosen[None]) for chosen in self._chosen]
-            now = self._facing(now, ways, np.append(is_told, np.ones(count, bool)))
-            for number in range(self.last):
+            now = _going_on(learner, first, now, lanes)
+            now = self._facing(now, ways, knows + [True] * count)
+            for _ in range(self.last):
                 now, _ = update(now)
-                steps = self.config.ppo.steps * len(lanes)
-                on_update(steps, f"some alone with one company, update {number + 1}")
+                on_update(self.config.ppo.steps * len(now.key), "some alone with one company")
 
         minds = now.params[learner.learning]
-        alone = list(range(each, width))
-        wanted = {
-            "told": (minds, width, told, True),
-            "blind": (minds, width, [BLIND] * count, False),
-            "random": (fresh, each, [BLIND] * count, False),
-            **({"alone": (minds, width, alone, True)} if alone else {}),
-        }
+        blind = [BLIND] * count
         found = {
-            name: self._returns(learner, guests, _rows(of, _lanes(seeds, wide, who)), knows)
-            for name, (of, wide, who, knows) in wanted.items()
+            "told": self._returns(guests, _rows(minds, self._lanes(width, told)), told=True),
+            "blind": self._returns(guests, _rows(minds, self._lanes(width, blind)), told=False),
+            "random": self._returns(
+                guests, _rows(fresh, self._lanes(self.pupils, blind)), told=False
+            ),
         }
+        if self.last:
+            rows = self._lanes(width, range(self.pupils, width))
+            found["alone"] = self._returns(guests, _rows(minds, rows), told=True)
         companies = [tuple(one) for one in self.companies]
         return References(self.config.game, companies, guests=self.about["guests"], **found)
+
+    def _begun(self, width: int) -> tuple[Learning, Update]:
+        """So many lanes for each seed, and their update."""
+        return first_and_next(self.learner, replace(self.config, seeds=self.config.seeds * width))
+
+    def _lanes(self, width: int, who: Sequence[int]) -> np.ndarray:
+        """[S * K] the lanes of those [K], for every seed, which has so many."""
+        lanes: np.ndarray = np.arange(self.config.seeds)[:, None] * width + np.array(who)
+        return lanes.reshape(-1)
 
     @cached_property
     def learner(self) -> Learner:
@@ -195,7 +200,7 @@ class Certificate:
         """[B, M] the companies of others than those."""
         return self._spread(self._chosen[np.array(self.others)]) if any(self.others) else self._ways
 
-    def _facing(self, now: Learning, ways: Sequence[np.ndarray], told: np.ndarray) -> Learning:
+    def _facing(self, now: Learning, ways: Sequence[np.ndarray], told: Sequence[bool]) -> Learning:
         """All lanes of all seeds among the others [L, B, M], those who are told [L] shown them."""
         seeds = self.config.seeds
         choices = jnp.asarray(np.tile(np.stack(ways), (seeds, 1, 1)), jnp.int32)
@@ -204,14 +209,12 @@ class Certificate:
         memory = shown(self.learner, now.plays.memory, choices, knows)
         return replace(now, plays=replace(now.plays, memory=memory))
 
-    def _returns(
-        self, learner: Learner, guests: tuple[Params, ...], minds: Mind, told: bool
-    ) -> np.ndarray:
+    def _returns(self, guests: tuple[Params, ...], minds: Mind, *, told: bool) -> np.ndarray:
         """[S, K] mean returns of minds [S * K, ...] in the first seat, each among its company."""
         choices = jnp.asarray(np.tile(self._chosen, (self.config.seeds, 1)), jnp.int32)
         keys = jax.random.split(jax.random.key(self.config.seed), len(choices))
-        params = _seated(learner, guests, minds)
-        one = _lane_returns(learner, self.episodes, told)
+        params = _seated(self.learner, guests, minds)
+        one = _lane_returns(self.learner, self.episodes, told)
         found = jax.jit(lambda *lanes: jax.lax.map(lambda lane: one(*lane), lanes))
         returns = np.asarray(found(params, choices, keys), np.float64)
         by_seed: np.ndarray = returns.reshape(self.config.seeds, -1)
@@ -227,12 +230,6 @@ def _going_on(learner: Learner, first: Learning, so_far: Learning, lanes: np.nda
     )
     optimiser = _rows(so_far.optimiser, lanes)
     return replace(first, params=params, optimiser=optimiser, updates=so_far.updates)
-
-
-def _lanes(seeds: int, width: int, who: Sequence[int]) -> np.ndarray:
-    """[S * K] the lanes of those [K], for every seed, who has so many."""
-    lanes: np.ndarray = np.arange(seeds)[:, None] * width + np.array(who)
-    return lanes.reshape(-1)
 
 
 def _seated(learner: Learner, guests: tuple[Params, ...], minds: Mind) -> tuple[Params, ...]:
