@@ -147,7 +147,7 @@ def test_references(
     assert main([*command, "--json"]) == 0  # the second time it is read
     assert path.stat().st_mtime_ns == before
     found = json.loads(capsys.readouterr().out)
-    assert np.array(found["told"]).tolist() == known.told.tolist()
+    assert found["returns"]["told"] == known.told.tolist()
 
 
 @pytest.fixture(scope="module")
@@ -164,7 +164,9 @@ def test_adapt(
 ) -> None:
     kept = json.loads(certificate[0].read_text())
     path = remembering.parent / "wide.json"  # with a gap of 2 everywhere
-    path.write_text(json.dumps({**kept, "told": (np.array(kept["blind"]) + 2).tolist()}))
+    returns = kept["returns"]
+    wide = {**returns, "told": (np.array(returns["blind"]) + 2).tolist()}
+    path.write_text(json.dumps({**kept, "returns": wide}))
     run = str(remembering)
     options = ["--trials", "8", "--episodes", "3", "--references", str(path), "--json"]
     capsys.readouterr()
@@ -199,6 +201,9 @@ def test_adapt(
     ):
         assert main(["adapt", run, *wrong]) == 2
         assert said in capsys.readouterr().err
+    path.write_text(json.dumps({**kept, "told": returns["told"]}))
+    assert main(["adapt", run, "--references", str(path)]) == 2
+    assert "is of an earlier version" in capsys.readouterr().err
     other = {**kept, "guests": {f"{run}@0": "of another run"}}
     path.write_text(json.dumps(other))
     named = ["--references", str(path), "--against", f"{run}@0,stag"]

@@ -1,6 +1,5 @@
 """Certificates: who is shown what, who learns among whom, and whose returns are whose."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,144 +12,136 @@ from hopplus.cli import main
 from hopplus.config import ConfigError, NetConfig, PPOConfig, StagHuntConfig, TrainConfig
 from hopplus.evaluation import certificate
 from hopplus.evaluation.certificate import Certificate
-from hopplus.evaluation.trials import begun, shown
-from hopplus.learning.learner import Learner, Learning
-from hopplus.learning.rollout import rollout
+from hopplus.learning.learner import Learner, Learning, Metrics
+from hopplus.learning.programs import Update
+from hopplus.learning.rollout import Play, rollout
 from hopplus.learning.seeds import seed_keys
 from hopplus.players.mind import Mind
 from hopplus.players.mixture import MixtureMemory
-from hopplus.types import Params
+from hopplus.types import Trajectory
 
 CONFIG = TrainConfig(
     game=StagHuntConfig(size=3, seats=3, hares=2, horizon=6),
     net=NetConfig(hidden=8),
-    ppo=PPOConfig(games=18, unroll=4, minibatches=2, epochs=1),
-    steps=10 * 72,
+    ppo=PPOConfig(games=64, unroll=8, minibatches=2, epochs=1),
+    steps=3 * 512,
     seeds=2,
+    trial=2,
 )
-COMPANIES = [("stag", "hare"), ("random", "random"), ("switch", "hare")]
+COMPANIES = [("stag", "hare"), ("switch", "hare"), ("random", "random"), ("hare", "switch")]
+KINDS = 4  # stag, hare, random; switch
+
+
+def played(learner: Learner, told: bool) -> Trajectory:
+    """Some episodes of the learner's games, at their beginning."""
+    first = jax.jit(learner.init)(jax.random.key(0))
+    memory = certificate._told(learner, first.plays.memory, jnp.array(told))
+    plays = replace(first.plays, memory=memory)
+
+    def play(plays: Play) -> Trajectory:
+        return rollout(learner.game, learner.seating, first.params, plays, 40)[1]
+
+    found: Trajectory = jax.device_get(jax.jit(play)(plays))
+    return found
 
 
 def test_the_told_are_shown_who_the_others_are() -> None:
-    """From the first step of every episode on, and whoever is not told looks at zeros."""
+    """From the first step of every trial on, whoever is drawn; who is not told looks at zeros."""
+    learner = Certificate(CONFIG, COMPANIES).drawing
+    found = played(learner, told=True)
+    (kept,) = (kept for kept in found.memory if isinstance(kept, MixtureMemory))
+    drawn = np.asarray(kept.choice)  # [T, B, M] before each act; -1 where it is drawn with it
+    assert (drawn < 0).any(axis=0).sum() == drawn[0].size  # in every seat of every game
+    assert ((drawn[1:] < 0).sum(axis=0) >= 2).all()  # and again: two trials are over
+    after = np.concatenate([drawn[1:], drawn[:1]])[:-1]  # who sat there, by what is kept then
+    same = (after >= 0).all(axis=-1)
+    seen = found.act.inferred[:-1, :, 0].reshape(*after.shape, KINDS)
+    np.testing.assert_array_equal(seen[same], np.eye(KINDS)[after[same]])
+    assert (seen.sum(axis=-1) == 1).all()
+    assert set(np.unique(after[same])) == {0, 1, 2}  # none but the mixtures'
+    blind = played(learner, told=False)
+    assert not blind.act.inferred[:, :, 0].any()
+    assert (blind.act.logits[0, :, 0] != found.act.logits[0, :, 0]).any()  # its policy is told
+    # Who is told or not changes nothing for the others, nor who they are.
+    (other,) = (kept for kept in blind.memory if isinstance(kept, MixtureMemory))
+    np.testing.assert_array_equal(other.choice[1], drawn[1])
+    np.testing.assert_array_equal(blind.act.action[0, :, 1:], found.act.action[0, :, 1:])
+
+
+def test_who_learns_among_whom(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Told and blind of a seed begin alike, and learn among the mixtures; the others' told among
+    their companies, for ever."""
     asked = Certificate(CONFIG, COMPANIES)
-    learner = asked.learner
-    params = learner.company.init(jax.random.key(0))
+    assert asked.others == [False, True, False, True]
+    assert asked.total_steps == 2 * 3 * 3 * 512
+    seen: list[Learning] = []
 
-    def seen(told: bool) -> tuple[np.ndarray, np.ndarray]:
-        choices = jnp.array([3, 1])  # switch, hare, of stag, hare, random, switch
-        play = begun(learner.game, learner.seating, jax.random.key(1), jnp.append(0, choices))
-        play = replace(play, memory=shown(learner, play.memory, choices, jnp.array(told)))
-        plays = jax.tree.map(lambda leaf: leaf[None], play)
-        trajectory = jax.jit(lambda plays: rollout(learner.game, learner.seating, params, plays, 9))
-        after = trajectory(plays)[1]
-        assert after.outcome.done.any()  # a second episode is begun
-        return np.asarray(after.act.inferred[:, 0, 0]), np.asarray(after.act.logits[:, 0, 0])
+    def watched(learner: Learner, config: TrainConfig) -> tuple[Learning, Update]:
+        """Plays, and learns nothing."""
+        first = jax.jit(learner.init_all)(seed_keys(config))
+        play = jax.jit(jax.vmap(lambda params, plays: learner._play(params, plays)[0]))
 
-    inferred, logits = seen(True)
-    assert inferred.tolist() == [[0, 0, 0, 1, 0, 1, 0, 0]] * 9
-    nothing, blind = seen(False)
-    assert not nothing.any()
-    assert (logits[0] != blind[0]).any()  # its policy is told
+        def update(now: Learning) -> tuple[Learning, Metrics]:
+            seen.append(now)
+            return replace(now, plays=play(now.params, now.plays)), {}
 
+        return first, update
 
-def test_who_learns_among_whom() -> None:
-    """Every lane faces its own company for ever; and those who go on alone go on with the run."""
-    asked = Certificate(CONFIG, COMPANIES, alone_steps=2 * 72)
-    assert (asked.pupils, asked.last, asked.others) == (3, 2, [False, False, True])
-    assert asked.total_steps == 2 * (10 * 3 + 2 * 3) * 72
-    learner = asked.learner
-    assert learner.updates == 10  # one schedule for the whole run
-    first = jax.jit(learner.init_all)(seed_keys(replace(CONFIG, seeds=6)))
-    ways = [asked._ways, asked._ways, asked._apart]
-    now, update = asked._facing(first, ways, [True, False, True]), jax.jit(learner.update_all)
-    for _ in range(2):
+    monkeypatch.setattr(certificate, "first_and_next", watched)
+    steps: list[int] = []
+    found = asked._learned(asked.drawing, [True, False] * 2, "", lambda n, _: steps.append(n))
+    assert steps == [4 * 512] * 3
+    told = [np.asarray(now.plays.memory[0].state.told)[:, :, 0] for now in seen]
+    assert all((one == [[True], [False], [True], [False]]).all() for one in told)
+    for leaf in jax.tree.leaves(found.fresh):
+        np.testing.assert_array_equal(leaf[::2], leaf[1::2])
+    seen.clear()
+    asked._learned(asked.table, [True] * 2, "", lambda n, _: None)
+    for now in seen:
         (kept,) = (kept for kept in now.plays.memory if isinstance(kept, MixtureMemory))
-        chosen = np.asarray(kept.choice).reshape(2, 3, 18, 2)  # [S, pupils, B, M]
-        of_all = chosen[:, :2].reshape(4, 18, 2)
-        for lane in of_all:  # nine ways to seat three kinds in two seats, as often each
-            found, often = np.unique(lane, axis=0, return_counts=True)
-            assert found.tolist() == [[a, b] for a in range(3) for b in range(3)]
-            assert often.tolist() == [2] * 9
-        assert (chosen[:, 2] == [3, 1]).all()  # the company of others
-        own = np.asarray(now.plays.memory[learner.learning].state)
-        who = np.eye(4)[chosen].reshape(2, 3, 18, 8)
-        who[:, 1] = 0
-        np.testing.assert_array_equal(own.reshape(who.shape), who)
-        now = update(now)[0]
-    lanes = np.array([0, 1, 2, 2, 4, 5])
-    later = certificate._going_on(learner, first, now, lanes)
-    assert later.updates == now.updates == 2
-    for part in ("optimiser", "params"):
-        old, new = (jax.tree.leaves(getattr(one, part)) for one in (now, later))
-        for before, after in zip(old, new, strict=True):
-            np.testing.assert_array_equal(after, before[lanes])
+        np.testing.assert_array_equal(kept.choice, np.tile([[3, 1], [1, 3]], (2, 32, 1)))
+        assert now.plays.memory[0].state.told.all()
 
 
 def test_whose_returns_are_whose(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """With updates that mark everyone by lane and nothing else, returns are those of the marks."""
-    asked = Certificate(CONFIG, COMPANIES, alone_steps=3 * 72)
-    widths: list[int] = []
+    """With updates that mark everyone by lane, and returns that are the marks."""
+    asked = Certificate(CONFIG, COMPANIES)
 
-    def mark(minds: Mind) -> jax.Array:
-        leaf: jax.Array = jax.tree.leaves(minds)[0]
-        return leaf.reshape(len(leaf), -1)[:, 0]
-
-    def begun(
-        learner: Learner, config: TrainConfig
-    ) -> tuple[Learning, Callable[[Learning], tuple[Learning, dict[str, jax.Array]]]]:
+    def begun(learner: Learner, config: TrainConfig) -> tuple[Learning, Update]:
         first = jax.jit(learner.init_all)(seed_keys(config))
         minds = jax.tree.map(jnp.zeros_like, first.params[learner.learning])
-        widths.append(config.seeds)
-        step = 100.0 ** (len(widths) - 1)  # lanes of the first part count ones, then hundreds
+        step = 100 if learner is asked.table else 1
 
-        def update(now: Learning) -> tuple[Learning, dict[str, jax.Array]]:
-            def marked(leaf: jax.Array) -> jax.Array:
-                lane = jnp.arange(len(leaf)).reshape(-1, *[1] * (leaf.ndim - 1))
-                return leaf + step * (lane + 1)
+        def marked(leaf: jax.Array) -> jax.Array:
+            lane = jnp.arange(len(leaf)).reshape(-1, *[1] * (leaf.ndim - 1))
+            return leaf + step * (lane + 1)
 
-            params = tuple(
-                jax.tree.map(marked, kept) if group == learner.learning else kept
-                for group, kept in enumerate(now.params)
-            )
-            return replace(now, params=params, updates=now.updates + 1), {}
+        def update(now: Learning) -> tuple[Learning, Metrics]:
+            minds = jax.tree.map(marked, now.params[learner.learning])
+            return replace(now, params=learner.with_minds(now.params, minds)), {}
 
-        params = tuple(
-            minds if group == learner.learning else kept for group, kept in enumerate(first.params)
-        )
-        return replace(first, params=params), update
+        return replace(first, params=learner.with_minds(first.params, minds)), update
 
-    def returns(
-        self: Certificate, guests: tuple[Params, ...], minds: Mind, *, told: bool
-    ) -> np.ndarray:
-        return np.asarray(mark(minds)).reshape(2, 3) + (0.5 if told else 0.0)
+    def returns(self: Certificate, minds: Mind, *, told: bool) -> np.ndarray:
+        leaf = np.asarray(jax.tree.leaves(minds)[0])
+        marks = leaf.reshape(len(leaf), -1)[:, :1] + (0.5 if told else 0.0)
+        return np.tile(marks, len(COMPANIES))
 
     monkeypatch.setattr(certificate, "first_and_next", begun)
     monkeypatch.setattr(Certificate, "_returns", returns)
-    notes: list[tuple[int, str]] = []
-    found = asked.measure(tmp_path, lambda steps, note: notes.append((steps, note)))
-    assert widths == [6, 12]  # three pupils of each seed, then three more alone
-    assert sum(steps for steps, _ in notes) == asked.total_steps
-    # Seven updates in lanes told, blind, among others of two seeds; three as one of twelve.
-    assert (found.told - 0.5).tolist() == [
-        [7 * 1 + 300 * 1, 7 * 1 + 300 * 1, 7 * 3 + 300 * 3],
-        [7 * 4 + 300 * 7, 7 * 4 + 300 * 7, 7 * 6 + 300 * 9],
-    ]
-    assert found.blind.tolist() == [[7 * 2 + 300 * 2] * 3, [7 * 5 + 300 * 8] * 3]
-    assert found.alone is not None
-    assert (found.alone - 0.5).tolist() == [
-        [7 * 1 + 300 * 4, 7 * 1 + 300 * 5, 7 * 3 + 300 * 6],
-        [7 * 4 + 300 * 10, 7 * 4 + 300 * 11, 7 * 6 + 300 * 12],
-    ]
+    played: list[int] = []
+    found = asked.measure(tmp_path, lambda steps, note: played.append(steps))
+    assert sum(played) == asked.total_steps
+    # Three updates in lanes told, blind, told, blind; and in two of those among others.
+    assert (found.told - 0.5).tolist() == [[3, 300, 3, 300], [9, 600, 9, 600]]
+    assert found.blind.tolist() == [[6] * 4, [12] * 4]
     assert not found.random.any()
+    again = asked.measure(tmp_path, lambda steps, note: played.append(steps))
+    assert again.told.tolist() == found.told.tolist()
 
 
 def test_what_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["certify", "--steps", "0"]) == 2
     assert "above 0" in capsys.readouterr().err
-    assert main(["certify", "--alone-steps", "-1"]) == 2
-    assert "above 0" in capsys.readouterr().err
     with pytest.raises(ConfigError, match="plain PPO"):
         Certificate(TrainConfig(parts=("opponent",)), [])
-    with pytest.raises(ConfigError, match="--alone-steps 720 are the last of --steps 720"):
-        Certificate(CONFIG, [], alone_steps=720)

@@ -32,9 +32,8 @@ class Certify:
     ppo: PPOConfig = field(default_factory=PPOConfig)
     steps: int = 1_000_000
     """Environment steps for which the players of each seed learn."""
-    alone_steps: int = 0
-    """The last of them, for which copies of those who are told go on against one company alone:
-    what practice brings beyond knowing. Costs as many steps for each company."""
+    trial: int = 5
+    """Episodes that they learn against the same company, before another is drawn."""
     against: tuple[str, ...] = ("all",)
     """The companies to be measured among, one name per other seat: stag,stag,hare
     runs/a@1,switch,hare ...; all for every mixture of the game's scripted players."""
@@ -51,8 +50,6 @@ class Certify:
 
     def run(self) -> int:
         check_positive(steps=self.steps, seeds=self.seeds, episodes=self.episodes)
-        if self.alone_steps:
-            check_positive(alone_steps=self.alone_steps)
         check_seed(self.seed)
         config = TrainConfig(
             game=self.game,
@@ -61,10 +58,11 @@ class Certify:
             steps=self.steps,
             seeds=self.seeds,
             seed=self.seed,
+            trial=self.trial,
         )
         wanted = companies(self.against, make_game(self.game))
         guests = find_guests([name for company in wanted for name in company])
-        asked = Certificate(config, wanted, guests, self.alone_steps, self.episodes)
+        asked = Certificate(config, wanted, guests, self.episodes)
         with Progress("certifying", asked.total_steps, "steps") as progress:
             found = asked.measure(self.out, progress.advance)
         path = asked.kept_at(self.out)

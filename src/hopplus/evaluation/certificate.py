@@ -1,10 +1,9 @@
 """Does it matter whom one plays with? Players who are shown, and players who are not.
 
 Everyone learns by plain PPO, without memory, for as many steps. `told` is shown who the others are
-and `blind` is not; both learn among all mixtures of the game's scripted players, and among company
-of anyone else a second `told` learns among that company. `random` is a policy before its first
-update. Where it is asked for, copies of `told` go on for the end of the run against one company
-`alone`: what practice brings beyond knowing.
+and `blind` is not; both learn as others do in trials, among mixtures of the game's scripted players
+that are drawn for each. Among company of anyone else, another `told` has learned among all such
+company that is asked for. `random` is a policy before its first update.
 """
 
 import hashlib
@@ -12,9 +11,8 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -22,11 +20,11 @@ import numpy as np
 
 from hopplus.config import FOR_EVER, MIXED, ConfigError, TrainConfig, to_json
 from hopplus.evaluation.evaluate import first_episodes
-from hopplus.evaluation.references import References, digest, read_references
-from hopplus.evaluation.trials import Names, begun, facing, shown
+from hopplus.evaluation.references import SHOWN, References, digest, read_references
+from hopplus.evaluation.trials import Names, begun, facing
 from hopplus.games import make_game
-from hopplus.learning.learner import Learner, Learning
-from hopplus.learning.programs import Update, first_and_next
+from hopplus.learning.learner import Learner
+from hopplus.learning.programs import first_and_next
 from hopplus.learning.restore import make_learner
 from hopplus.learning.rollout import rollout
 from hopplus.learning.trained import Trained
@@ -34,10 +32,16 @@ from hopplus.players.mind import Mind
 from hopplus.players.mixture import Mixture
 from hopplus.runs.checkpoint import write_durably
 from hopplus.runs.folder import clear_errors
-from hopplus.types import Params
+from hopplus.types import Memory, Params
 
 OnUpdate = Callable[[int, str], None]  # environment steps that were played, and a note
-TOLD, BLIND, AMONG_OTHERS = range(3)  # who learns, for each seed
+
+
+class Learned(NamedTuple):
+    """Minds of lanes [L, ...] at the beginning of a run and at its end."""
+
+    fresh: Mind
+    minds: Mind
 
 
 @dataclass(frozen=True)
@@ -47,27 +51,21 @@ class Certificate:
     config: TrainConfig  # of everyone who learns
     companies: Sequence[Names]
     guests: Mapping[str, Trained] = field(default_factory=dict)  # of those companies, by name
-    alone_steps: int = 0  # environment steps at the end of the run against one company alone
     episodes: int = 4096  # that each is measured by, among each company
 
     def __post_init__(self) -> None:
         config = self.config
         if config.parts or config.memory.kind != "none" or config.search.simulations:
             raise ConfigError("reference players are plain PPO: leave parts, memory and search out")
-        if self.last >= config.updates:
-            raise ConfigError(
-                f"--alone-steps {self.alone_steps:,} are the last of --steps {config.steps:,}, in"
-                f" updates of {config.ppo.steps:,}: give fewer of the former or more of the latter"
-            )
 
     @property
     def about(self) -> dict[str, Any]:
         """All that the figures depend on."""
         return {
+            "told": SHOWN,
             "config": to_json(self.config),
             "companies": [list(company) for company in self.companies],
             "guests": {name: digest(guest.params) for name, guest in self.guests.items()},
-            "alone_for_the_last": self.alone_steps,
             "episodes": self.episodes,
         }
 
@@ -76,26 +74,16 @@ class Certificate:
         about = json.dumps(self.about, sort_keys=True)
         return folder / f"{hashlib.sha256(about.encode()).hexdigest()[:16]}.json"
 
-    @property
-    def last(self) -> int:
-        """Updates at the end in which some go on alone with one company."""
-        return max(1, self.alone_steps // self.config.ppo.steps) if self.alone_steps else 0
-
     @cached_property
     def others(self) -> list[bool]:
         """[K] whether anyone of a company is no scripted player of the mixtures."""
         return [not set(company) <= set(self._kinds) for company in self.companies]
 
     @property
-    def pupils(self) -> int:
-        """How many learn for each seed."""
-        return 3 if any(self.others) else 2
-
-    @property
     def total_steps(self) -> int:
-        """Environment steps of everyone who learns."""
-        lanes = self.config.updates * self.pupils + self.last * len(self.companies)
-        return self.config.seeds * lanes * self.config.ppo.steps
+        """Environment steps of everyone who learns: told, blind, and told among others."""
+        lanes = self.config.seeds * (3 if any(self.others) else 2)
+        return lanes * self.config.updates * self.config.ppo.steps
 
     def measure(self, folder: Path, on_update: OnUpdate) -> References:
         """Train and measure everyone, or read what an earlier call with these settings has kept."""
@@ -111,133 +99,106 @@ class Certificate:
         return found
 
     def _measured(self, on_update: OnUpdate) -> References:
-        learner, count = self.learner, len(self.companies)
-        first, update = self._begun(self.pupils)
-        now = _going_on(learner, first, first, self._lanes(self.pupils, [0] * self.pupils))
-        # Updates take over what they are given.
-        fresh = jax.tree.map(jnp.copy, now.params[learner.learning])
-        guests = jax.tree.map(lambda leaf: jnp.copy(leaf[:1]), now.params)  # alike in all lanes
-        ways = [self._ways, self._ways, self._apart][: self.pupils]
-        knows = [lane != BLIND for lane in range(self.pupils)]
-        told = [AMONG_OTHERS if other else TOLD for other in self.others]
-        now = self._facing(now, ways, knows)
-        for _ in range(self.config.updates - self.last):
-            now, _ = update(now)
-            on_update(self.config.ppo.steps * len(now.key), "told and blind")
-
-        width = self.pupils
-        if self.last:
-            width += count
-            first, update = self._begun(width)
-            lanes = self._lanes(self.pupils, [*range(self.pupils), *told])
-            ways += [self._spread(chosen[None]) for chosen in self._chosen]
-            now = _going_on(learner, first, now, lanes)
-            now = self._facing(now, ways, knows + [True] * count)
-            for _ in range(self.last):
-                now, _ = update(now)
-                on_update(self.config.ppo.steps * len(now.key), "some alone with one company")
-
-        minds = now.params[learner.learning]
-        blind = [BLIND] * count
-        found = {
-            "told": self._returns(guests, _rows(minds, self._lanes(width, told)), told=True),
-            "blind": self._returns(guests, _rows(minds, self._lanes(width, blind)), told=False),
-            "random": self._returns(
-                guests, _rows(fresh, self._lanes(self.pupils, blind)), told=False
-            ),
+        seeds = self.config.seeds
+        # Each seed has a lane that is told and one that is not, which begin alike.
+        both = self._learned(self.drawing, [True, False] * seeds, "told and blind", on_update)
+        (_, told), (fresh, blind) = (
+            (_rows(both.fresh, rows), _rows(both.minds, rows))
+            for rows in (np.arange(seeds) * 2, np.arange(seeds) * 2 + 1)
+        )
+        returns = {
+            "told": self._returns(told, told=True),
+            "blind": self._returns(blind, told=False),
+            "random": self._returns(fresh, told=False),
         }
-        if self.last:
-            rows = self._lanes(width, range(self.pupils, width))
-            found["alone"] = self._returns(guests, _rows(minds, rows), told=True)
+        if any(self.others):
+            among = self._learned(self.table, [True] * seeds, "told among others", on_update)
+            of_others = self._returns(among.minds, told=True)
+            returns["told"] = np.where(self.others, of_others, returns["told"])
         companies = [tuple(one) for one in self.companies]
-        return References(self.config.game, companies, guests=self.about["guests"], **found)
+        return References(self.config.game, companies, guests=self.about["guests"], **returns)
 
-    def _begun(self, width: int) -> tuple[Learning, Update]:
-        """So many lanes for each seed, and their update."""
-        return first_and_next(self.learner, replace(self.config, seeds=self.config.seeds * width))
-
-    def _lanes(self, width: int, who: Sequence[int]) -> np.ndarray:
-        """[S * K] the lanes of those [K], for every seed, which has so many."""
-        lanes: np.ndarray = np.arange(self.config.seeds)[:, None] * width + np.array(who)
-        return lanes.reshape(-1)
+    def _learned(
+        self, learner: Learner, told: Sequence[bool], note: str, on_update: OnUpdate
+    ) -> Learned:
+        """A whole run in lanes that are told or not; lanes of one seed begin with one mind."""
+        first, update = first_and_next(learner, replace(self.config, seeds=len(told)))
+        each = len(told) // self.config.seeds
+        begin = np.arange(len(told)) // each * each
+        minds = _rows(first.params[learner.learning], begin)
+        fresh = jax.tree.map(jnp.copy, minds)  # updates take over what they are given
+        now = replace(first, params=learner.with_minds(first.params, minds))
+        if learner is self.table:
+            now = facing(now, jnp.asarray(np.tile(self._apart, (len(told), 1, 1)), jnp.int32))
+        memory = _told(learner, now.plays.memory, jnp.array(told)[:, None, None])
+        now = replace(now, plays=replace(now.plays, memory=memory))
+        for _ in range(self.config.updates):
+            now, _ = update(now)
+            on_update(self.config.ppo.steps * len(told), note)
+        return Learned(fresh, now.params[learner.learning])
 
     @cached_property
-    def learner(self) -> Learner:
+    def drawing(self) -> Learner:
+        """Learns in the first seat; who sits in the others is drawn for each trial, of the game's
+        scripted players."""
+        return self._learner(self._kinds, self.config.trial)
+
+    @cached_property
+    def table(self) -> Learner:
         """Learns in the first seat; any scripted player, and anyone of the companies, may sit in
-        the others, for ever, and it may be shown who does."""
-        named = (name for company in self.companies for name in company)
-        called = dict.fromkeys([*self._kinds, *named])
+        the others, for ever."""
+        return self._learner(self._called, FOR_EVER)
+
+    def _learner(self, called: Sequence[str], trial: int) -> Learner:
         seats = ["learn", *[MIXED.join(called)] * (self.config.game.seats - 1)]
-        config = replace(self.config, train_against=None, seats=",".join(seats), trial=FOR_EVER)
-        return make_learner(config, dict(self.guests), shown=len(called))
+        config = replace(self.config, train_against=None, seats=",".join(seats), trial=trial)
+        guests = {name: guest for name, guest in self.guests.items() if name in called}
+        return make_learner(config, guests, shown=len(self._called))
 
     @cached_property
     def _kinds(self) -> list[str]:
         return [*make_game(self.config.game).targets, "random"]
 
-    def _numbers(self, companies: Sequence[Sequence[str]]) -> np.ndarray:
-        """[K, M] who of the others' mixtures they are, by number."""
-        player = next(p for p in self.learner.seating.players if isinstance(p, Mixture))
-        return np.array([player.numbers(company) for company in companies])
+    @cached_property
+    def _called(self) -> list[str]:
+        """Everyone; the scripted players of the mixtures have the same numbers at both tables."""
+        named = (name for company in self.companies for name in company)
+        return list(dict.fromkeys([*self._kinds, *named]))
 
-    @property
+    @cached_property
     def _chosen(self) -> np.ndarray:
-        return self._numbers(self.companies)
-
-    def _spread(self, ways: np.ndarray) -> np.ndarray:
-        """[B, M] those [W, M], spread over the games."""
-        mixed = np.random.default_rng(0).permutation(ways)  # there may be fewer games than ways
-        return np.resize(mixed, (self.config.ppo.games, ways.shape[1]))
-
-    @property
-    def _ways(self) -> np.ndarray:
-        """[B, M] all ways to seat the game's scripted players."""
-        ways = product(self._kinds, repeat=self.config.game.seats - 1)
-        return self._spread(self._numbers(list(ways)))
+        """[K, M] who of the others' mixtures the companies are, by number."""
+        player = next(p for p in self.table.seating.players if isinstance(p, Mixture))
+        return np.array([player.numbers(company) for company in self.companies])
 
     @property
     def _apart(self) -> np.ndarray:
-        """[B, M] the companies of others than those."""
-        return self._spread(self._chosen[np.array(self.others)]) if any(self.others) else self._ways
+        """[B, M] the companies of others than the mixtures', spread over the games."""
+        chosen = self._chosen[np.array(self.others)]
+        return np.resize(chosen, (self.config.ppo.games, chosen.shape[1]))
 
-    def _facing(self, now: Learning, ways: Sequence[np.ndarray], told: Sequence[bool]) -> Learning:
-        """All lanes of all seeds among the others [L, B, M], those who are told [L] shown them."""
-        seeds = self.config.seeds
-        choices = jnp.asarray(np.tile(np.stack(ways), (seeds, 1, 1)), jnp.int32)
-        knows = jnp.asarray(np.tile(told, seeds))[:, None]
-        now = facing(now, choices)
-        memory = shown(self.learner, now.plays.memory, choices, knows)
-        return replace(now, plays=replace(now.plays, memory=memory))
-
-    def _returns(self, guests: tuple[Params, ...], minds: Mind, *, told: bool) -> np.ndarray:
-        """[S, K] mean returns of minds [S * K, ...] in the first seat, each among its company."""
-        choices = jnp.asarray(np.tile(self._chosen, (self.config.seeds, 1)), jnp.int32)
-        keys = jax.random.split(jax.random.key(self.config.seed), len(choices))
-        params = _seated(self.learner, guests, minds)
-        one = _lane_returns(self.learner, self.episodes, told)
-        found = jax.jit(lambda *lanes: jax.lax.map(lambda lane: one(*lane), lanes))
-        returns = np.asarray(found(params, choices, keys), np.float64)
-        by_seed: np.ndarray = returns.reshape(self.config.seeds, -1)
-        return by_seed
+    def _returns(self, minds: Mind, *, told: bool) -> np.ndarray:
+        """[S, K] mean returns of minds [S, ...] in the first seat, among each company."""
+        seeds, count = self.config.seeds, len(self.companies)
+        fresh = self.table.company.init(jax.random.key(0))  # of the others, who do not learn
+        choices = jnp.asarray(np.tile(self._chosen, (seeds, 1)), jnp.int32)
+        keys = jax.random.split(jax.random.key(self.config.seed), seeds * count)
+        lane = _lane_returns(self.table, fresh, self.episodes, told)
+        found = jax.jit(lambda *lanes: jax.lax.map(lambda one: lane(*one), lanes))
+        each = _rows(minds, np.repeat(np.arange(seeds), count))
+        returns: np.ndarray = np.asarray(found(each, choices, keys), np.float64)
+        return returns.reshape(seeds, count)
 
 
-def _going_on(learner: Learner, first: Learning, so_far: Learning, lanes: np.ndarray) -> Learning:
-    """Fresh games [L, ...] of players who learn as if those lanes [L] of another learning went
-    on."""
-    minds = _rows(so_far.params[learner.learning], lanes)
-    params = tuple(
-        minds if group == learner.learning else kept for group, kept in enumerate(first.params)
-    )
-    optimiser = _rows(so_far.optimiser, lanes)
-    return replace(first, params=params, optimiser=optimiser, updates=so_far.updates)
+def _told(learner: Learner, memory: tuple[Memory, ...], told: jax.Array) -> tuple[Memory, ...]:
+    """The memories of everyone with the learner told or not; the flags broadcast over its own."""
 
+    def put(kept: Any) -> Any:
+        flags = jnp.broadcast_to(told, kept.state.told.shape)
+        return replace(kept, state=replace(kept.state, told=flags))
 
-def _seated(learner: Learner, guests: tuple[Params, ...], minds: Mind) -> tuple[Params, ...]:
-    """The parameters [L, ...] of everyone, from minds [L, ...] and those [1, ...] of the others."""
-    lanes = np.zeros(len(jax.tree.leaves(minds)[0]), int)
     return tuple(
-        minds if group == learner.learning else _rows(params, lanes)
-        for group, params in enumerate(guests)
+        put(kept) if group == learner.learning else kept for group, kept in enumerate(memory)
     )
 
 
@@ -246,19 +207,17 @@ def _rows(params: Params, rows: np.ndarray) -> Params:
 
 
 def _lane_returns(
-    learner: Learner, episodes: int, told: bool
-) -> Callable[[tuple[Params, ...], jax.Array, jax.Array], jax.Array]:
-    """Gives the mean return of the first seat, with the others [M] chosen, and shown if told."""
+    learner: Learner, others: tuple[Params, ...], episodes: int, told: bool
+) -> Callable[[Mind, jax.Array, jax.Array], jax.Array]:
+    """Gives the mean return of a mind in the first seat, with the others [M] chosen."""
     game, seating = learner.game, learner.seating
 
-    def begin(key: jax.Array, choices: jax.Array) -> Any:
-        play = begun(game, seating, key, jnp.append(0, choices))  # the learner has no choice
-        memory = shown(learner, play.memory, choices, jnp.array(told))
-        return replace(play, memory=memory)
-
-    def lane(params: tuple[Params, ...], choices: jax.Array, key: jax.Array) -> jax.Array:
+    def lane(minds: Mind, choices: jax.Array, key: jax.Array) -> jax.Array:
+        seated = jnp.append(0, choices)  # the learner has no choice
         keys = jax.random.split(key, episodes)
-        plays = jax.vmap(lambda key: begin(key, choices))(keys)
+        plays = jax.vmap(lambda key: begun(game, seating, key, seated))(keys)
+        plays = replace(plays, memory=_told(learner, plays.memory, jnp.array(told)))
+        params = learner.with_minds(others, minds)
         trajectory = rollout(game, seating, params, plays, game.horizon)[1]
         returns: jax.Array = first_episodes(trajectory).returns[:, 0].mean()
         return returns

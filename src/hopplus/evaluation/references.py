@@ -16,6 +16,8 @@ from hopplus.evaluation.trials import Names
 from hopplus.learning.trained import Trained
 from hopplus.types import Params
 
+SHOWN = "is shown who the others are, in trials"  # what told means in files
+
 
 @dataclass(frozen=True)
 class References:
@@ -26,14 +28,12 @@ class References:
     told: np.ndarray  # [S, K]
     blind: np.ndarray  # [S, K]
     random: np.ndarray  # [S, K]
-    alone: np.ndarray | None = None  # [S, K] of those who went on against that company alone
     guests: Mapping[str, str] = field(default_factory=dict)  # digests of learned ones, by name
 
     @property
     def kinds(self) -> dict[str, np.ndarray]:
         """The returns by the players' name, those that were measured."""
-        alone = {} if self.alone is None else {"alone": self.alone}
-        return {"told": self.told, "blind": self.blind, "random": self.random, **alone}
+        return {"told": self.told, "blind": self.blind, "random": self.random}
 
     def strangers(self, guests: Mapping[str, Trained]) -> list[str]:
         """Those who go by the name of a guest that this was measured with, and are another."""
@@ -55,25 +55,24 @@ class References:
         return int((self.told - self.blind).mean(axis=0).argmax())
 
     def as_json(self) -> dict[str, Any]:
-        kinds = {name: returns.tolist() for name, returns in self.kinds.items()}
-        companies = [list(company) for company in self.companies]
-        return {"companies": companies, "alone": None, **kinds}
+        returns = {name: returns.tolist() for name, returns in self.kinds.items()}
+        return {"companies": [list(company) for company in self.companies], "returns": returns}
 
 
 def read_references(path: Path) -> References:
     """What an earlier call has kept."""
     try:
         kept = json.loads(path.read_text(encoding="utf-8"))
+        if kept["told"] != SHOWN:
+            raise ConfigError(f"{path} is of an earlier version: hopplus certify measures it anew")
         game = from_json(TrainConfig, kept["config"]).game
         companies = [tuple(company) for company in kept["companies"]]
-        told, blind, random = (
-            np.array(kept[kind], np.float64) for kind in ("told", "blind", "random")
-        )
-        alone = None if kept["alone"] is None else np.array(kept["alone"], np.float64)
-        guests = dict(kept["guests"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        returns = {kind: np.array(one, np.float64) for kind, one in kept["returns"].items()}
+        return References(game, companies, guests=dict(kept["guests"]), **returns)
+    except ConfigError:
+        raise
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise ConfigError(f"cannot read the references {path}: {error}") from error
-    return References(game, companies, told, blind, random, alone, guests)
 
 
 def digest(params: Params) -> str:

@@ -14,17 +14,16 @@ from hopplus.config import FOR_EVER, SearchConfig
 from hopplus.evaluation.streams import Streams
 from hopplus.games.game import Game
 from hopplus.learning.company import Company, fitting
-from hopplus.learning.learner import Learner, Learning
+from hopplus.learning.learner import Learning
 from hopplus.learning.rollout import Play, rollout, start
 from hopplus.learning.trained import Trained
-from hopplus.models.memory import Recall
 from hopplus.players.actor import Actor
 from hopplus.players.mixture import Mixture, MixtureMemory
 from hopplus.players.planner import Planner
 from hopplus.players.player import Player
 from hopplus.players.scripted import scripted
 from hopplus.players.seating import Seating
-from hopplus.types import Memory, Params
+from hopplus.types import Params
 
 Names = tuple[str, ...]  # of the others, from the seat after one's own on
 FOCAL = "focal"
@@ -67,23 +66,6 @@ def facing(learning: Learning, choices: jax.Array) -> Learning:
         for kept in learning.plays.memory
     )
     return replace(learning, plays=replace(learning.plays, memory=memory))
-
-
-def shown(
-    learner: Learner, memory: tuple[Memory, ...], choices: jax.Array, told: jax.Array
-) -> tuple[Memory, ...]:
-    """The memories of everyone [..., seats] with the learner's first seat shown who of the mixtures
-    the others [..., M] are, if it is told [...]; a learner that is not looks at zeros."""
-    kinds = learner.actor.parts.shown
-    who = jax.nn.one_hot(choices, kinds).reshape(*choices.shape[:-1], 1, -1)
-
-    def put(kept: Recall) -> Recall:
-        state = jnp.where(told[..., None, None], who, 0.0)
-        return replace(kept, state=jnp.broadcast_to(state, kept.state.shape))
-
-    return tuple(
-        put(kept) if group == learner.learning else kept for group, kept in enumerate(memory)
-    )
 
 
 def episode_numbers(done: jax.Array) -> jax.Array:

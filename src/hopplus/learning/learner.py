@@ -113,7 +113,7 @@ class Learner:
         key, key_params, key_games = jax.random.split(key, 3)
         params = self.company.init(key_params)
         minds = self.beside.known(params[self.learning])
-        params = self._with(params, minds)
+        params = self.with_minds(params, minds)
         plays = jax.vmap(lambda k: start(self.game, self.seating, k))(
             jax.random.split(key_games, self.config.games)
         )
@@ -143,7 +143,7 @@ class Learner:
         """The number of updates is one for all seeds, so that what is not due costs nothing."""
         return Learning(0, 0, 0, 0, 0, 0, updates=None)  # type: ignore[arg-type]
 
-    def _with(self, params: tuple[Params, ...], minds: Mind) -> tuple[Params, ...]:
+    def with_minds(self, params: tuple[Params, ...], minds: Mind) -> tuple[Params, ...]:
         """The parameters of everyone with those of the learning player in place."""
         return tuple(minds if group == self.learning else old for group, old in enumerate(params))
 
@@ -174,7 +174,7 @@ class Learner:
         policy, optimiser, losses = self.improve(
             minds.policy, now.optimiser, lessons, now.updates, key_epochs
         )
-        params = self._with(now.params, replace(minds, policy=policy))
+        params = self.with_minds(now.params, replace(minds, policy=policy))
         returns, episodes = self.episodes(now.returns, trajectory)
         after = Learning(params, optimiser, kept, plays, returns, key, now.updates + 1)
         shown = Lesson(plays, trajectory, lessons)

@@ -1,6 +1,6 @@
 """A player that acts by a learned policy."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import jax
 import jax.numpy as jnp
@@ -11,7 +11,7 @@ from hopplus.models.chance import draw
 from hopplus.models.memory import Recall
 from hopplus.models.nets import ActorCritic
 from hopplus.players.choice import act_from
-from hopplus.players.mind import Mind, Parts, make_parts
+from hopplus.players.mind import Mind, Parts, Shown, make_parts
 from hopplus.types import Act, Memory, View
 
 
@@ -67,6 +67,17 @@ class Actor:
         """[A] log-probabilities and [] value of one view, with what is inferred."""
         return policy(view, inferred)
 
+    @property
+    def looks(self) -> bool:
+        """Whether it is to be shown who the others are."""
+        return self.parts.shown > 0
+
+    def look(self, memory: Recall, others: jax.Array) -> Recall:
+        """The memory with the numbers [N - 1] of the others' kinds, if it is told."""
+        told = memory.state.told
+        who = jnp.where(told, jax.nn.one_hot(others, self.parts.shown), 0.0)
+        return replace(memory, state=Shown(told, who.reshape(-1)))
+
     def infer(self, params: Mind, memory: Memory, view: View) -> tuple[Memory, jax.Array]:
         """The memory after a view, and [J] what the others are taken to be after; or, for a policy
         with a memory of its own, what it remembers."""
@@ -76,8 +87,8 @@ class Actor:
         if self.parts.memory and params.policy.history is not None:
             memory = self.parts.memory.read(params.policy.history, memory, view)
             return memory, memory
-        if self.parts.shown:
-            return memory, memory  # whoever seats it has put down who the others are
+        if isinstance(memory, Shown):
+            return memory, memory.who
         if self.parts.belief and params.opponents is not None:
             with jax.named_scope("infer"):
                 memory, belief = self.parts.belief.infer(params.opponents, memory, view)

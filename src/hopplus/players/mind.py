@@ -6,7 +6,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from hopplus.config import ConfigError, TrainConfig
+from hopplus.config import FOR_EVER, ConfigError, TrainConfig
 from hopplus.games.game import Game
 from hopplus.models.belief import BeliefPart
 from hopplus.models.goal import GoalPart, GoalPrior
@@ -17,6 +17,13 @@ from hopplus.models.opponent import OpponentModel, OpponentPart
 from hopplus.models.world import World, board_of
 from hopplus.models.world_part import WorldPart
 from hopplus.types import Memory, View
+
+
+class Shown(eqx.Module):
+    """What a policy is shown of the others, if it is told."""
+
+    told: jax.Array  # [] bool
+    who: jax.Array  # [(N - 1) * kinds] float32, of which kind each is; zeros for who is not told
 
 
 class Mind(eqx.Module):
@@ -40,7 +47,7 @@ class Parts:
     others: int = 0
     memory: MemoryPart | None = None
     trial: int = 1  # episodes for which the others stay the same
-    shown: int = 0  # kinds of players: the policy is shown which of them each other is
+    shown: int = 0  # kinds of players: who is told sees which of them each other is
 
     @property
     def across(self) -> bool:
@@ -56,7 +63,7 @@ class Parts:
     def start(self) -> Memory:
         """What is remembered before anything was seen."""
         if self.shown:
-            return jnp.zeros(self.others * self.shown)
+            return Shown(jnp.array(False), jnp.zeros(self.others * self.shown))
         part = self.memory or self.belief or self.inference
         return part.start() if part else ()
 
@@ -107,7 +114,7 @@ class Parts:
 
 def make_parts(game: Game, config: TrainConfig, shown: int = 0) -> Parts:
     """The models that a configuration asks for; the policy may be shown which of so many kinds of
-    players each other is."""
+    players each other is, and is told or not for ever."""
     actions, others = len(game.action_names), game.seats - 1
     inference = belief = opponent = world = None
     told = 0
@@ -131,4 +138,5 @@ def make_parts(game: Game, config: TrainConfig, shown: int = 0) -> Parts:
     memory = None
     if config.memory.kind != "none":
         memory = MemoryPart(game.shape, game.seats, actions, config.memory)
-    return Parts(inference, belief, opponent, world, others, memory, config.stays, shown)
+    stays = FOR_EVER if shown else config.stays
+    return Parts(inference, belief, opponent, world, others, memory, stays, shown)

@@ -67,6 +67,10 @@ class Mixture:
         drawn = jax.random.randint(key_choice, (), 0, len(self.players), jnp.int32)
         return jnp.where(memory.choice < 0, drawn, memory.choice), key_act
 
+    def drawn(self, memory: MixtureMemory, key: jax.Array) -> MixtureMemory:
+        """The memory with who sits here drawn, if need be with the key of the act that follows."""
+        return memory._replace(choice=self.chosen(memory, key)[0])
+
     def act(self, params: Params, memory: Memory, view: View, key: jax.Array) -> tuple[Memory, Act]:
         choice, key_act = self.chosen(memory, key)
         memories, acts = zip(

@@ -47,3 +47,16 @@ class Keeping(Protocol):
     def again(self, memory: Memory, view: View) -> Memory:
         """The memory before the next episode, from the last one's and what was seen at its end."""
         ...
+
+
+@runtime_checkable
+class Looking(Protocol):
+    """A player that may be shown more than its view: who the others are, of those drawn."""
+
+    @property
+    def looks(self) -> bool: ...
+
+    def look(self, memory: Memory, others: jax.Array) -> Memory:
+        """The memory before an act, with the numbers [N - 1] of those in the seats after its own;
+        -1 for who was not drawn."""
+        ...

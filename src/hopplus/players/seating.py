@@ -16,7 +16,7 @@ from hopplus.config import MIXED, ConfigError
 from hopplus.games.game import Game
 from hopplus.players.choice import alike
 from hopplus.players.mixture import Mixture
-from hopplus.players.player import Keeping, Player
+from hopplus.players.player import Keeping, Looking, Player
 from hopplus.players.scripted import scripted
 from hopplus.types import Act, Memory, Params, View
 
@@ -74,6 +74,22 @@ class Seating:
             for (player, seats), kept in zip(self.groups, self.start(), strict=True)
         )
 
+    def _shown(self, memory: tuple[Memory, ...], keys: jax.Array) -> tuple[Memory, ...]:
+        """The memories before acts with these keys [N], of those who are shown who sits where."""
+        if not any(isinstance(one, Looking) and one.looks for one in self.players):
+            return memory
+        who = jnp.full(len(self.players), -1)
+        for (player, seats), kept in zip(self.groups, memory, strict=True):
+            if isinstance(player, Mixture):
+                who = who.at[seats].set(jax.vmap(player.drawn)(kept, keys[seats]).choice)
+        around = jnp.stack([jnp.roll(who, -seat)[1:] for seat in range(len(who))])  # [N, N - 1]
+        return tuple(
+            jax.vmap(player.look)(kept, around[seats])
+            if isinstance(player, Looking) and player.looks
+            else kept
+            for (player, seats), kept in zip(self.groups, memory, strict=True)
+        )
+
     def act(
         self,
         params: tuple[Params, ...],
@@ -82,6 +98,7 @@ class Seating:
         keys: jax.Array,
     ) -> tuple[tuple[Memory, ...], Act]:
         """Every seat's act, [N, ...], from every seat's view and key, [N, ...]."""
+        memory = self._shown(memory, keys)
         memories, acts = [], []
         for (player, seats), own, kept in zip(self.groups, params, memory, strict=True):
             seen = jax.tree.map(lambda leaf: leaf[seats], views)  # noqa: B023

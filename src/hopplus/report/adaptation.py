@@ -11,7 +11,7 @@ from hopplus.report.page import Page, Section
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-TOLD, BLIND, OWN, ALONE = "#009E73", "#D55E00", "#0072B2", "#CC79A7"  # Okabe and Ito's
+TOLD, BLIND, OWN = "#009E73", "#D55E00", "#0072B2"  # Okabe and Ito's
 
 
 def adaptation_page(
@@ -70,7 +70,6 @@ def certificate_rows(found: References) -> tuple[list[str], list[list[str]]]:
         "told": found.told,
         "blind": found.blind,
         "told − blind": gap,
-        **({} if found.alone is None else {"alone": found.alone}),
         "random": found.random,
     }
     names = [", ".join(company) for company in found.companies]
@@ -121,7 +120,6 @@ def draw_certificate(found: References) -> "Figure":
         axes.plot(ends, [row, row], "-", color="grey", linewidth=1)
     rows = range(len(found.companies))
     marks = {"told": (TOLD, ">"), "blind": (BLIND, "<"), "random": ("grey", "x")}
-    marks["alone"] = (ALONE, "|")
     for name, values in found.kinds.items():
         colour, mark = marks[name]
         axes.plot(values.mean(axis=0), rows, mark, color=colour, label=name)
