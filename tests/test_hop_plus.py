@@ -10,10 +10,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from hopplus.learning.online import learned
+from hopplus.config import OnlineConfig
+from hopplus.learning.online import learned, optimiser_of
+from hopplus.learning.online_goal import OnlineGoal
+from hopplus.learning.online_opponent import OnlineOpponent
+from hopplus.learning.online_world import OnlineWorld
 from hopplus.learning.ppo import ppo_loss
 from tiny_hop_plus import GOAL, IMAGINE, OPPONENT, PPO, REAL, TrueWorld, jit, of_seat, same, setup
 
+Settling = OnlineGoal | OnlineOpponent | OnlineWorld
 LEARNED = ("prior", "inference", "opponents", "world")
 
 
@@ -265,6 +270,26 @@ def test_fitting_waits_for_its_turn() -> None:
 
 
 # Goals that hindsight selects, among those the policy learns with.
+
+
+def test_parts_may_settle() -> None:
+    """The step size falls to zero over all rounds of the run, or stays."""
+    part = replace(OPPONENT, every=2, fits=2, learning_rate=0.6, anneal=True)
+
+    def steps(config: OnlineConfig) -> list[float]:
+        optimiser = optimiser_of(config, updates=5)  # three rounds, of two steps each
+        state, found = optimiser.init(jnp.zeros(())), []
+        for _ in range(7):
+            change, state = optimiser.update(jnp.ones(()), state)
+            found.append(-float(change))
+        return found
+
+    assert steps(part) == pytest.approx([0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.0], abs=1e-6)
+    assert steps(replace(part, anneal=False)) == pytest.approx([0.6] * 7, abs=1e-6)
+    learner = setup().learner
+    online = [part for part in learner.beside.parts if isinstance(part, Settling)]
+    assert [part.updates for part in online] == [learner.updates] * 3
+    assert learner.updates > 1
 
 
 def test_mixing_falls_to_zero() -> None:

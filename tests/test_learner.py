@@ -32,6 +32,7 @@ def small(config: TrainConfig, **ppo: Any) -> TrainConfig:
         ppo=replace(config.ppo, **(SMALL | ppo)),
         goal=replace(config.goal, fits=2, batch=8),
         opponent=replace(config.opponent, fits=2, batch=8),
+        world=replace(config.world, fits=2, batch=8),
         steps=10_000,
     )
 
@@ -44,15 +45,18 @@ def two_updates(learner: Learner) -> tuple[Learning, Learning, dict[str, Any]]:
     return found
 
 
-IN_HOP_PLUS = ("goal", "hop-plus")  # of the first all settings are in the second
-BY_PPO = [n for n, c in PRESETS.items() if n not in IN_HOP_PLUS and not c.search.simulations]
+ELSEWHERE = ("goal", "hop-plus", "hop-plus-trial")
+BY_PPO = [n for n, c in PRESETS.items() if n not in ELSEWHERE and not c.search.simulations]
 
 
 @pytest.mark.parametrize("name", BY_PPO)
 def test_every_preset_learns(name: str) -> None:
     """All but those long to compile: test_resume_parts.py has six updates of `hop-plus`, and
-    test_imitation.py two of each that learns from a search."""
-    assert PRESETS["goal"].goal == PRESETS["hop-plus"].goal
+    test_imitation.py two of each that learns from a search. What `goal` has is in `hop-plus`, and
+    what `hop-plus-trial` has in that and in `goal-trial`."""
+    for part, whole in (("goal", "hop-plus"), ("goal-trial", "hop-plus-trial")):
+        assert PRESETS[part].goal == PRESETS[whole].goal
+        assert PRESETS[part].opponent == PRESETS[whole].opponent
     assert set(ABOUT) == set(PRESETS)
     learner = make_learner(small(PRESETS[name]), {})
     before, after, metrics = two_updates(learner)
