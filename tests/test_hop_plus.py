@@ -284,8 +284,8 @@ def test_parts_may_settle() -> None:
             found.append(-float(change))
         return found
 
-    assert steps(part) == pytest.approx([0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.0], abs=1e-6)
-    assert steps(replace(part, anneal=False)) == pytest.approx([0.6] * 7, abs=1e-6)
+    assert steps(part) == pytest.approx([0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.0], abs=1e-4)
+    assert steps(replace(part, anneal=False)) == pytest.approx([0.6] * 7, abs=1e-4)
     learner = setup().learner
     online = [part for part in learner.beside.parts if isinstance(part, Settling)]
     assert [part.updates for part in online] == [learner.updates] * 3
