@@ -133,7 +133,7 @@ class Certificate:
         memory = _told(learner, now.plays.memory, jnp.array(told)[:, None, None])
         now = replace(now, plays=replace(now.plays, memory=memory))
         for _ in range(self.config.updates):
-            now, _ = update(now)
+            now = jax.block_until_ready(update(now)[0])  # or progress would run ahead
             on_update(self.config.ppo.steps * len(told), note)
         return Learned(fresh, now.params[learner.learning])
 
