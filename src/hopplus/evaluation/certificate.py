@@ -106,6 +106,7 @@ class Certificate:
             (_rows(both.fresh, rows), _rows(both.minds, rows))
             for rows in (np.arange(seeds) * 2, np.arange(seeds) * 2 + 1)
         )
+        on_update(0, "measuring")
         returns = {
             "told": self._returns(told, told=True),
             "blind": self._returns(blind, told=False),
