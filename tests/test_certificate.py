@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -12,12 +14,14 @@ from hopplus.cli import main
 from hopplus.config import ConfigError, NetConfig, PPOConfig, StagHuntConfig, TrainConfig
 from hopplus.evaluation import certificate
 from hopplus.evaluation.certificate import Certificate
+from hopplus.evaluation.references import References
 from hopplus.learning.learner import Learner, Learning, Metrics
 from hopplus.learning.programs import Update
 from hopplus.learning.rollout import Play, rollout
 from hopplus.learning.seeds import seed_keys
 from hopplus.players.mind import Mind
 from hopplus.players.mixture import MixtureMemory
+from hopplus.report.adaptation import certificate_rows
 from hopplus.types import Trajectory
 
 CONFIG = TrainConfig(
@@ -76,9 +80,9 @@ def test_who_learns_among_whom(monkeypatch: pytest.MonkeyPatch) -> None:
     assert asked.total_steps == 2 * 3 * 3 * 512
     seen: list[Learning] = []
 
-    def watched(learner: Learner, config: TrainConfig) -> tuple[Learning, Update]:
+    def watched(learner: Learner, config: TrainConfig, keys: jax.Array) -> tuple[Learning, Update]:
         """Plays, and learns nothing."""
-        first = jax.jit(learner.init_all)(seed_keys(config))
+        first = jax.jit(learner.init_all)(keys)
         play = jax.jit(jax.vmap(lambda params, plays: learner._play(params, plays)[0]))
 
         def update(now: Learning) -> tuple[Learning, Metrics]:
@@ -89,14 +93,21 @@ def test_who_learns_among_whom(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(certificate, "first_and_next", watched)
     steps: list[int] = []
-    found = asked._learned(asked.drawing, [True, False] * 2, "", lambda n, _: steps.append(n))
+    both = (asked.drawing, None, [True, False])
+    found = asked._learned(*both, "", lambda n, _: steps.append(n))
     assert steps == [4 * 512] * 3
     told = [np.asarray(now.plays.memory[0].state.told)[:, :, 0] for now in seen]
     assert all((one == [[True], [False], [True], [False]]).all() for one in told)
     for leaf in jax.tree.leaves(found.fresh):
         np.testing.assert_array_equal(leaf[::2], leaf[1::2])
+    boards = seen[0].plays.state
+    for leaf in jax.tree.leaves(boards):
+        np.testing.assert_array_equal(leaf[::2], leaf[1::2])
+    own = jax.jit(asked.drawing.init)(seed_keys(CONFIG)[1])  # as the seed alone would begin
+    for one, two in zip(*map(jax.tree.leaves, (own.plays.state, boards)), strict=True):
+        np.testing.assert_array_equal(one, two[2])
     seen.clear()
-    asked._learned(asked.table, [True] * 2, "", lambda n, _: None)
+    asked._learned(asked.table, asked._apart, [True], "", lambda n, _: None)
     for now in seen:
         (kept,) = (kept for kept in now.plays.memory if isinstance(kept, MixtureMemory))
         np.testing.assert_array_equal(kept.choice, np.tile([[3, 1], [1, 3]], (2, 32, 1)))
@@ -107,8 +118,8 @@ def test_whose_returns_are_whose(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     """With updates that mark everyone by lane, and returns that are the marks."""
     asked = Certificate(CONFIG, COMPANIES)
 
-    def begun(learner: Learner, config: TrainConfig) -> tuple[Learning, Update]:
-        first = jax.jit(learner.init_all)(seed_keys(config))
+    def begun(learner: Learner, config: TrainConfig, keys: jax.Array) -> tuple[Learning, Update]:
+        first = jax.jit(learner.init_all)(keys)
         minds = jax.tree.map(jnp.zeros_like, first.params[learner.learning])
         step = 100 if learner is asked.table else 1
 
@@ -140,8 +151,55 @@ def test_whose_returns_are_whose(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     assert again.told.tolist() == found.told.tolist()
 
 
+def test_whom_returns_are_among(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With play that tells who plays among whom, and whether it is told."""
+    asked = Certificate(CONFIG, COMPANIES, episodes=3)
+
+    def unplayed(_: object, seating: object, params: Any, plays: Play, steps: int) -> Any:
+        return plays, (params, plays)
+
+    def told_apart(played: Any) -> Any:
+        params, plays = played
+        (kept,) = (kept for kept in plays.memory if isinstance(kept, MixtureMemory))
+        told = plays.memory[0].state.told[:, 0]
+        mark = jax.tree.leaves(params[0])[0].reshape(-1)[0]
+        value = mark + 10 * kept.choice[:, 0] + 100 * kept.choice[:, 1] + 0.5 * told
+        return SimpleNamespace(returns=jnp.stack([value] * 3, axis=1))
+
+    monkeypatch.setattr(certificate, "rollout", unplayed)
+    monkeypatch.setattr(certificate, "first_episodes", told_apart)
+    minds = jax.jit(asked.table.init_all)(seed_keys(CONFIG)).params[0]
+    marked = jax.tree.map(
+        lambda leaf: jnp.ones_like(leaf) * jnp.arange(2).reshape(-1, *[1] * (leaf.ndim - 1)), minds
+    )
+    among = np.array([100, 130, 220, 310])  # by the companies' numbers 01, 31, 22, 13
+    found = asked._returns(marked, told=False)
+    np.testing.assert_array_equal(found, among + np.arange(2)[:, None])
+    np.testing.assert_array_equal(asked._returns(marked, told=True), found + 0.5)
+
+
+def test_mixtures_and_practised_company_are_told_apart() -> None:
+    """Where told has learned and blind has not, their difference is more than being told."""
+    told = np.array([[2.0, 9.0, 4.0, 8.0], [2.2, 9.0, 4.0, 8.0]])
+    zeros = np.zeros_like(told)
+    found = References(CONFIG.game, list(COMPANIES), told, zeros, zeros)
+    assert found.practised.tolist() == [False, True, False, True]
+    assert found.gap.mean == pytest.approx(3.05)
+    assert found.widest == 2
+    header, rows = certificate_rows(found)
+    assert header == ["others", "told", "blind", "told − blind", "random"]
+    assert [row[0] for row in rows[-2:]] == ["mean", "mean, practised"]
+    assert rows[-1][1].startswith("8.5")
+    assert replace(found, companies=[("switch", "hare")] * 4).widest == 1
+
+
 def test_what_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["certify", "--steps", "0"]) == 2
     assert "above 0" in capsys.readouterr().err
     with pytest.raises(ConfigError, match="plain PPO"):
-        Certificate(TrainConfig(parts=("opponent",)), [])
+        Certificate(TrainConfig(parts=("opponent",)), COMPANIES)
+    with pytest.raises(ConfigError, match="names no company"):
+        Certificate(CONFIG, [])
+    one = replace(CONFIG, ppo=replace(CONFIG.ppo, games=1, minibatches=1))
+    with pytest.raises(ConfigError, match=r"2 companies to learn among, but --ppo\.games are 1"):
+        Certificate(one, COMPANIES)

@@ -286,6 +286,10 @@ def test_parts_may_settle() -> None:
 
     assert steps(part) == pytest.approx([0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.0], abs=1e-4)
     assert steps(replace(part, anneal=False)) == pytest.approx([0.6] * 7, abs=1e-4)
+    # Who goes on with a run that has ended does so with its state, and the whole step size.
+    state = optimiser_of(part, updates=5).init(jnp.zeros(()))
+    change, _ = optimiser_of(replace(part, anneal=False), 5).update(jnp.ones(()), state)
+    assert float(change) == pytest.approx(-0.6, abs=1e-4)
     learner = setup().learner
     online = [part for part in learner.beside.parts if isinstance(part, Settling)]
     assert [part.updates for part in online] == [learner.updates] * 3

@@ -32,7 +32,6 @@ def small(config: TrainConfig, **ppo: Any) -> TrainConfig:
         ppo=replace(config.ppo, **(SMALL | ppo)),
         goal=replace(config.goal, fits=2, batch=8),
         opponent=replace(config.opponent, fits=2, batch=8),
-        world=replace(config.world, fits=2, batch=8),
         steps=10_000,
     )
 
@@ -53,7 +52,7 @@ BY_PPO = [n for n, c in PRESETS.items() if n not in ELSEWHERE and not c.search.s
 def test_every_preset_learns(name: str) -> None:
     """All but those long to compile: test_resume_parts.py has six updates of `hop-plus`, and
     test_imitation.py two of each that learns from a search. What `goal` has is in `hop-plus`, and
-    what `hop-plus-trial` has in that and in `goal-trial`."""
+    what `hop-plus-trial` has in that and in `goal-trial`, and together in test_switches.py."""
     for part, whole in (("goal", "hop-plus"), ("goal-trial", "hop-plus-trial")):
         assert PRESETS[part].goal == PRESETS[whole].goal
         assert PRESETS[part].opponent == PRESETS[whole].opponent

@@ -2,9 +2,8 @@
 
 import json
 import shutil
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -15,9 +14,10 @@ from safetensors.numpy import load as load_tensors
 from conftest import SMALL_GAME
 from hopplus.cli import main
 from hopplus.config import ConfigError, FitConfig, PretrainWorld, TrainConfig, WorldConfig
+from hopplus.learning.learner import Learner, Learning
 from hopplus.learning.pretrain import new_pretrain, open_session, pretrain
-from hopplus.learning.programs import Update, first_and_next
-from hopplus.learning.restore import new_run, restored_learner, run_players
+from hopplus.learning.programs import Update, next_of
+from hopplus.learning.restore import empty_learning, new_run, restored_learner, run_players
 from hopplus.learning.train import train
 from hopplus.learning.trained import read_player, write_player
 from hopplus.runs.checkpoint import read_checkpoint
@@ -28,7 +28,7 @@ _SMALL = """
 --goal.prior.net.hidden 8 --goal.prior.size 4 --goal.hidden 4 --goal.batch 4 --goal.every 2
 --world.batch 16 --world.fits 2 --opponent.fits 2 --opponent.batch 16 --imagine.horizon 4
 --imagine.warm-up 200 --imagine.gate 1 --imagine.buffer 256 --world.buffer 256 --steps 768
---checkpoint-every 3
+--checkpoint-every 3 --opponent.anneal
 """
 SMALL = [*SMALL_GAME, *_SMALL.split()]
 
@@ -44,41 +44,62 @@ def world(recorded: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return run.path
 
 
+@dataclass
+class Remembering:
+    """Remembers the programs that updates are compiled from, and what is compiled."""
+
+    texts: list[str] = field(default_factory=list)
+    updates: list[Update] = field(default_factory=list)
+
+    def next_of(self, learner: Learner, config: TrainConfig) -> "Remembering":
+        self.made = next_of(learner, config)
+        return self
+
+    def lower(self, shapes: Learning) -> "Remembering":
+        self.lowered = self.made.lower(shapes)
+        self.texts.append(self.lowered.as_text())
+        return self
+
+    def compile(self) -> Update:
+        self.updates.append(self.lowered.compile())
+        return self.updates[-1]
+
+
 @pytest.fixture(scope="module")
-def compiled() -> list[Update]:
+def compiled() -> Remembering:
     """The update of the run `whole`, once there is one."""
-    return []
+    return Remembering()
 
 
 @pytest.fixture(scope="module")
-def folder(world: Path, compiled: list[Update], tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(world: Path, compiled: Remembering, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where the run `whole` is, six updates long, begun with the world model of a run `world`."""
     here = tmp_path_factory.mktemp("runs")
     shutil.copytree(world, here / "world")
     start = ["--world.from", str(here / "world"), "--runs", str(here), "--name", "whole"]
 
-    def remembered(*given: Any) -> Any:
-        first, update = first_and_next(*given)
-        compiled.append(update)
-        return first, update
-
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("hopplus.learning.train.first_and_next", remembered)
+        patch.setattr("hopplus.learning.programs.next_of", compiled.next_of)
         assert main(["train", "hop-plus", *SMALL, *start]) == 0
     return here
 
 
 def test_it_goes_on_bit_for_bit(
-    folder: Path, compiled: list[Update], monkeypatch: pytest.MonkeyPatch
+    folder: Path, compiled: Remembering, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its program, made from what is in the folder as it is for the second half, is compiled once;
-    test_runs.py has runs that compile theirs anew."""
+    """The program of the second half, made from what is in the folder, is that of the first, which
+    is compiled once; test_runs.py has runs that compile theirs anew."""
     shutil.rmtree(folder / "world")  # the run needs nothing outside it
     shutil.copytree(folder / "whole", folder / "half")
     shutil.rmtree(folder / "half/checkpoints/6")
     (folder / "half/result.json").unlink()
-    (update,) = compiled
-    monkeypatch.setattr("hopplus.learning.train.next_of", lambda *_: update)
+
+    def same(learner: Learner, config: TrainConfig) -> Update:
+        shapes = empty_learning(learner, config)
+        assert compiled.texts == [next_of(learner, config).lower(shapes).as_text()]
+        return compiled.updates[0]
+
+    monkeypatch.setattr("hopplus.learning.train.next_of", same)
     train(open_run(folder / "half"))
     one, two = (read_checkpoint(folder / name / "checkpoints/6") for name in ("whole", "half"))
     assert set(one) == set(two)

@@ -67,21 +67,25 @@ def test_parts_without_goals_or_imagination_leave_the_policy_alone() -> None:
 
 def test_everything_the_other_way() -> None:
     """All options that are not the usual ones together: one set of parameters for two seats beside
-    a scripted one, goals about each from a history of each, discrete and of reconstruction, which
-    foresee, a head per cell."""
+    a scripted one, goals about each from a history of each and of a whole trial, discrete and of
+    reconstruction, which foresee, a head per cell, and parts that settle."""
     config = replace(
         CONFIG,
         ppo=replace(PPO, parameters="shared"),
         seats="stag,learn,learn",
+        trial=2,
+        opponent=replace(CONFIG.opponent, anneal=True),
         goal=replace(
             GOAL,
+            anneal=True,
             about="each",
+            across=True,
             history="each",
             foresight=1.0,
             selector="conservative",
             prior=GoalConfig("discrete", 3, "reconstruction", net=TINY),
         ),
-        world=replace(WORLD, model=WorldConfig("cells", hidden=8)),
+        world=replace(WORLD, anneal=True, model=WorldConfig("cells", hidden=8)),
         imagine=replace(IMAGINE, warm_up=0, gate=1.0, critic_on="both", reward="predicted"),
     )
     before, after, metrics = two_updates(config)

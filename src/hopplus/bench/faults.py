@@ -90,8 +90,8 @@ class FaultBench:
         return self._counted("value-loss", name, fault.value_loss, diagnose, LANES, on_step)
 
     def _imagining(self, name: str) -> tuple[Laboratory, Fault]:
-        made: TrainConfig = PRESETS[self.value_preset]
-        ppo = replace(made.ppo, anneal=False, games=self.games)
+        made: TrainConfig = PRESETS[self.value_preset].steady
+        ppo = replace(made.ppo, games=self.games)
         config = replace(made, game=self.game, steps=self.steps, ppo=ppo)
         fault = find_fault(None if name == NONE else name, config)
         return laboratory_of(config, fault, LANES), fault

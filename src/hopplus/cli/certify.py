@@ -16,7 +16,7 @@ from hopplus.evaluation.references import References
 from hopplus.evaluation.statistics import ENOUGH
 from hopplus.games import make_game
 from hopplus.learning.restore import find_guests
-from hopplus.report.adaptation import certificate_page, certificate_rows
+from hopplus.report.adaptation import PRACTISED, certificate_page, certificate_rows
 from hopplus.runs.progress import Progress
 
 
@@ -86,10 +86,10 @@ def print_references(found: References, title: str) -> None:
     header, rows = certificate_rows(found)
     for name in header:
         table.add_column(name, justify="left" if name == "others" else "right")
-    for row in rows[:-1]:
+    for place, row in enumerate(rows):
+        if place == len(found.companies):
+            table.add_section()
         table.add_row(*row)
-    table.add_section()
-    table.add_row(*rows[-1])
     Console().print(table)
     gaps, most = found.gaps(), found.widest
     sure = [gap for gap in gaps if gap.mean - gap.half_width > 0]
@@ -97,5 +97,7 @@ def print_references(found: References, title: str) -> None:
         f"the largest gap, {gaps[most]}, is with {', '.join(found.companies[most])}; with"
         f" {len(sure)} of {len(gaps)} companies its interval is above 0"
     )
+    if found.practised.any():
+        print(PRACTISED)
     if len(found.told) < ENOUGH:
         print(f"with {len(found.told)} of {ENOUGH} seeds the intervals are wide: too few to tell")

@@ -39,10 +39,10 @@ class DiagnoseValueLoss(Diagnosing):
         check_positive(updates=updates)
         if self.subject in PRESETS:
             config, fault = self._preset(QUICK_STEPS if self.quick else STEPS)
-            ppo = replace(config.ppo, anneal=False)  # experiments go on from where it ends
+            config = config.steady  # experiments go on from where it ends
             if self.quick:
-                ppo = replace(ppo, games=min(ppo.games, QUICK_GAMES))
-            config = replace(config, ppo=ppo)
+                games = min(config.ppo.games, QUICK_GAMES)
+                config = replace(config, ppo=replace(config.ppo, games=games))
             trained = config.updates
         else:
             run, trained = self._run(), 0

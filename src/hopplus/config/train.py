@@ -1,7 +1,7 @@
 """Settings of PPO and of a training run."""
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal
 
 from hopplus.config.belief import BeliefConfig
@@ -185,6 +185,17 @@ class TrainConfig:
         drawn."""
         drawn = self.train_against or MIXED in (self.seats or "") or self.trial > 1
         return self.trial if drawn else FOR_EVER
+
+    @property
+    def steady(self) -> "TrainConfig":
+        """The same with step sizes that do not fall, for who goes on where a run has ended."""
+        return replace(
+            self,
+            ppo=replace(self.ppo, anneal=False),
+            goal=replace(self.goal, anneal=False),
+            opponent=replace(self.opponent, anneal=False),
+            world=replace(self.world, anneal=False),
+        )
 
     @property
     def updates(self) -> int:

@@ -37,7 +37,7 @@ class Subject:
 def of_run(run: RunFolder, lanes: int, steady: bool = False) -> Subject:
     """A run at its newest checkpoint; its seeds fill the lanes, as often as needed.
 
-    Where the run goes on from there, `steady` keeps its step size from falling any further: at the
+    Where the run goes on from there, `steady` keeps step sizes from falling any further: at the
     end of a run there would be none left.
     """
     config = run.config()
@@ -46,9 +46,11 @@ def of_run(run: RunFolder, lanes: int, steady: bool = False) -> Subject:
     records = run.metrics()
     if saved is None or not records:
         raise ConfigError(f"{run.path} has no usable checkpoint and log yet: train it for a while")
+    if steady:
+        learner = maker(run)(config.steady)
     if steady and config.ppo.anneal:
         rate = config.ppo.learning_rate / 2
-        learner = replace(learner, config=replace(config.ppo, anneal=False, learning_rate=rate))
+        learner = replace(learner, config=replace(learner.config, learning_rate=rate))
     laboratory = Laboratory(learner, config, lanes, maker(run))
     seeds = [lane % config.seeds for lane in range(lanes)]
     learning = lanes_of(saved.tree, seeds)

@@ -27,6 +27,7 @@ from hopplus.learning.learner import Learner
 from hopplus.learning.programs import first_and_next
 from hopplus.learning.restore import make_learner
 from hopplus.learning.rollout import rollout
+from hopplus.learning.seeds import seed_keys
 from hopplus.learning.trained import Trained
 from hopplus.players.mind import Mind
 from hopplus.players.mixture import Mixture
@@ -35,6 +36,7 @@ from hopplus.runs.folder import clear_errors
 from hopplus.types import Memory, Params
 
 OnUpdate = Callable[[int, str], None]  # environment steps that were played, and a note
+BOARDS = 1  # what the key of the boards that all are measured on is folded with
 
 
 class Learned(NamedTuple):
@@ -57,6 +59,13 @@ class Certificate:
         config = self.config
         if config.parts or config.memory.kind != "none" or config.search.simulations:
             raise ConfigError("reference players are plain PPO: leave parts, memory and search out")
+        if not self.companies:
+            raise ConfigError("--against names no company")
+        if sum(self.others) > config.ppo.games:
+            raise ConfigError(
+                f"--against names {sum(self.others)} companies to learn among, but --ppo.games"
+                f" are {config.ppo.games}: give more games or fewer companies"
+            )
 
     @property
     def about(self) -> dict[str, Any]:
@@ -101,41 +110,46 @@ class Certificate:
     def _measured(self, on_update: OnUpdate) -> References:
         seeds = self.config.seeds
         # Each seed has a lane that is told and one that is not, which begin alike.
-        both = self._learned(self.drawing, [True, False] * seeds, "told and blind", on_update)
-        (_, told), (fresh, blind) = (
-            (_rows(both.fresh, rows), _rows(both.minds, rows))
-            for rows in (np.arange(seeds) * 2, np.arange(seeds) * 2 + 1)
-        )
+        table = self.table  # complains if it must, before anyone learns
+        both = self._learned(self.drawing, None, [True, False], "told and blind", on_update)
+        of_told, of_blind = np.arange(seeds) * 2, np.arange(seeds) * 2 + 1
         on_update(0, "measuring")
         returns = {
-            "told": self._returns(told, told=True),
-            "blind": self._returns(blind, told=False),
-            "random": self._returns(fresh, told=False),
+            "told": self._returns(_rows(both.minds, of_told), told=True),
+            "blind": self._returns(_rows(both.minds, of_blind), told=False),
+            "random": self._returns(_rows(both.fresh, of_blind), told=False),
         }
         if any(self.others):
-            among = self._learned(self.table, [True] * seeds, "told among others", on_update)
+            among = self._learned(table, self._apart, [True], "told among others", on_update)
+            on_update(0, "measuring")
             of_others = self._returns(among.minds, told=True)
             returns["told"] = np.where(self.others, of_others, returns["told"])
         companies = [tuple(one) for one in self.companies]
         return References(self.config.game, companies, guests=self.about["guests"], **returns)
 
     def _learned(
-        self, learner: Learner, told: Sequence[bool], note: str, on_update: OnUpdate
+        self,
+        learner: Learner,
+        others: np.ndarray | None,
+        told: Sequence[bool],
+        note: str,
+        on_update: OnUpdate,
     ) -> Learned:
-        """A whole run in lanes that are told or not; lanes of one seed begin with one mind."""
-        first, update = first_and_next(learner, replace(self.config, seeds=len(told)))
-        each = len(told) // self.config.seeds
-        begin = np.arange(len(told)) // each * each
-        minds = _rows(first.params[learner.learning], begin)
-        fresh = jax.tree.map(jnp.copy, minds)  # updates take over what they are given
-        now = replace(first, params=learner.with_minds(first.params, minds))
-        if learner is self.table:
-            now = facing(now, jnp.asarray(np.tile(self._apart, (len(told), 1, 1)), jnp.int32))
-        memory = _told(learner, now.plays.memory, jnp.array(told)[:, None, None])
+        """A whole run of lanes for every seed, of which some are told; alike but for that. In each
+        game the others [B, M] stay for ever; None to draw them."""
+        lanes = self.config.seeds * len(told)
+        keys = jnp.repeat(seed_keys(self.config), len(told))
+        now, update = first_and_next(learner, self.config, keys)
+        # Updates take over what they are given.
+        fresh = jax.tree.map(jnp.copy, now.params[learner.learning])
+        if others is not None:
+            now = facing(now, jnp.asarray(np.tile(others, (lanes, 1, 1)), jnp.int32))
+        flags = jnp.tile(jnp.array(told), self.config.seeds)[:, None, None]
+        memory = _told(learner, now.plays.memory, flags)
         now = replace(now, plays=replace(now.plays, memory=memory))
         for _ in range(self.config.updates):
             now = jax.block_until_ready(update(now)[0])  # or progress would run ahead
-            on_update(self.config.ppo.steps * len(told), note)
+            on_update(self.config.ppo.steps * lanes, note)
         return Learned(fresh, now.params[learner.learning])
 
     @cached_property
@@ -181,14 +195,33 @@ class Certificate:
     def _returns(self, minds: Mind, *, told: bool) -> np.ndarray:
         """[S, K] mean returns of minds [S, ...] in the first seat, among each company."""
         seeds, count = self.config.seeds, len(self.companies)
-        fresh = self.table.company.init(jax.random.key(0))  # of the others, who do not learn
-        choices = jnp.asarray(np.tile(self._chosen, (seeds, 1)), jnp.int32)
-        keys = jax.random.split(jax.random.key(self.config.seed), seeds * count)
-        lane = _lane_returns(self.table, fresh, self.episodes, told)
-        found = jax.jit(lambda *lanes: jax.lax.map(lambda one: lane(*one), lanes))
-        each = _rows(minds, np.repeat(np.arange(seeds), count))
-        returns: np.ndarray = np.asarray(found(each, choices, keys), np.float64)
-        return returns.reshape(seeds, count)
+        seat, company = np.divmod(np.arange(seeds * count), count)
+        choices = jnp.asarray(self._chosen[company], jnp.int32)
+        boards = jax.random.fold_in(jax.random.key(self.config.seed), BOARDS)
+        keys = jax.random.split(boards, seeds * count)
+        returns = self._played(_rows(minds, seat), choices, keys, jnp.full(len(seat), told))
+        by_seed: np.ndarray = np.asarray(returns, np.float64).reshape(seeds, count)
+        return by_seed
+
+    @cached_property
+    def _played(self) -> Callable[[Mind, jax.Array, jax.Array, jax.Array], jax.Array]:
+        """Gives the mean returns [L] of minds [L, ...] in the first seat, one after the other, with
+        the others [L, M] chosen, on boards of the keys [L]; those told [L] are shown the others."""
+        learner = self.table
+        game, seating = learner.game, learner.seating
+        others = learner.company.init(jax.random.key(0))  # who do not learn
+
+        def lane(minds: Mind, choices: jax.Array, key: jax.Array, told: jax.Array) -> jax.Array:
+            seated = jnp.append(0, choices)  # the learner has no choice
+            keys = jax.random.split(key, self.episodes)
+            plays = jax.vmap(lambda key: begun(game, seating, key, seated))(keys)
+            plays = replace(plays, memory=_told(learner, plays.memory, told))
+            params = learner.with_minds(others, minds)
+            trajectory = rollout(game, seating, params, plays, game.horizon)[1]
+            returns: jax.Array = first_episodes(trajectory).returns[:, 0].mean()
+            return returns
+
+        return jax.jit(lambda *lanes: jax.lax.map(lambda one: lane(*one), lanes))
 
 
 def _told(learner: Learner, memory: tuple[Memory, ...], told: jax.Array) -> tuple[Memory, ...]:
@@ -205,22 +238,3 @@ def _told(learner: Learner, memory: tuple[Memory, ...], told: jax.Array) -> tupl
 
 def _rows(params: Params, rows: np.ndarray) -> Params:
     return jax.tree.map(lambda leaf: leaf[rows], params)
-
-
-def _lane_returns(
-    learner: Learner, others: tuple[Params, ...], episodes: int, told: bool
-) -> Callable[[Mind, jax.Array, jax.Array], jax.Array]:
-    """Gives the mean return of a mind in the first seat, with the others [M] chosen."""
-    game, seating = learner.game, learner.seating
-
-    def lane(minds: Mind, choices: jax.Array, key: jax.Array) -> jax.Array:
-        seated = jnp.append(0, choices)  # the learner has no choice
-        keys = jax.random.split(key, episodes)
-        plays = jax.vmap(lambda key: begun(game, seating, key, seated))(keys)
-        plays = replace(plays, memory=_told(learner, plays.memory, jnp.array(told)))
-        params = learner.with_minds(others, minds)
-        trajectory = rollout(game, seating, params, plays, game.horizon)[1]
-        returns: jax.Array = first_episodes(trajectory).returns[:, 0].mean()
-        return returns
-
-    return lane

@@ -86,7 +86,7 @@ class Online:
     ) -> tuple[Learner, Update]:
         """The learner of the seats that learn, with anyone of those called in the others; and its
         update, which gives the rewards [T, L] of the focal seat and where episodes ended, too."""
-        c = self.config
+        c = self.config.steady
         rate = c.ppo.learning_rate if self.learning_rate is None else self.learning_rate
         end = c.ppo.entropy if c.ppo.entropy_end is None else c.ppo.entropy_end
         ppo = replace(
@@ -94,7 +94,6 @@ class Online:
             games=1,
             unroll=self.unroll,
             minibatches=1,
-            anneal=False,
             learning_rate=rate,
             entropy=end,
             entropy_end=None,
@@ -105,9 +104,9 @@ class Online:
         config = replace(
             c,
             ppo=ppo,
-            goal=replace(c.goal, mixing=0.0, anneal=False, buffer=min(c.goal.buffer, room)),
-            opponent=replace(c.opponent, anneal=False, buffer=min(c.opponent.buffer, room)),
-            world=replace(c.world, anneal=False, buffer=min(c.world.buffer, room)),
+            goal=replace(c.goal, mixing=0.0, buffer=min(c.goal.buffer, room)),
+            opponent=replace(c.opponent, buffer=min(c.opponent.buffer, room)),
+            world=replace(c.world, buffer=min(c.world.buffer, room)),
             imagine=replace(c.imagine, warm_up=0, buffer=min(c.imagine.buffer, room)),
             search=replace(c.search, noise=0.0),
             seats=seats,

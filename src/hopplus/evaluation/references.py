@@ -13,6 +13,7 @@ import numpy as np
 from hopplus.config import ConfigError, GameConfig, TrainConfig, from_json
 from hopplus.evaluation.statistics import Estimate, estimate
 from hopplus.evaluation.trials import Names
+from hopplus.games import make_game
 from hopplus.learning.trained import Trained
 from hopplus.types import Params
 
@@ -31,9 +32,16 @@ class References:
     guests: Mapping[str, str] = field(default_factory=dict)  # digests of learned ones, by name
 
     @property
-    def kinds(self) -> dict[str, np.ndarray]:
-        """The returns by the players' name, those that were measured."""
+    def returns(self) -> dict[str, np.ndarray]:
+        """By the players' name."""
         return {"told": self.told, "blind": self.blind, "random": self.random}
+
+    @property
+    def practised(self) -> np.ndarray:
+        """[K] bool, companies that told has learned among and blind has not: of others than the
+        scripted players of the mixtures."""
+        kinds = {*make_game(self.game).targets, "random"}
+        return np.array([not set(company) <= kinds for company in self.companies])
 
     def strangers(self, guests: Mapping[str, Trained]) -> list[str]:
         """Those who go by the name of a guest that this was measured with, and are another."""
@@ -45,17 +53,24 @@ class References:
         return [estimate(gap) for gap in (self.told - self.blind).T]
 
     @property
+    def _compared(self) -> np.ndarray:
+        """The places of the companies where told and blind differ in what they are shown alone; or
+        of all, if there is no such."""
+        return np.flatnonzero(~self.practised if not self.practised.all() else self.practised)
+
+    @property
     def gap(self) -> Estimate:
-        """What being told brings on average over the companies, over seeds."""
-        return estimate((self.told - self.blind).mean(axis=1))
+        """What being told brings on average over the mixtures, over seeds."""
+        return estimate((self.told - self.blind)[:, self._compared].mean(axis=1))
 
     @property
     def widest(self) -> int:
-        """The place of the company among which it brings most."""
-        return int((self.told - self.blind).mean(axis=0).argmax())
+        """The place of the mixture among which it brings most."""
+        gaps = (self.told - self.blind).mean(axis=0)
+        return int(self._compared[gaps[self._compared].argmax()])
 
     def as_json(self) -> dict[str, Any]:
-        returns = {name: returns.tolist() for name, returns in self.kinds.items()}
+        returns = {name: returns.tolist() for name, returns in self.returns.items()}
         return {"companies": [list(company) for company in self.companies], "returns": returns}
 
 

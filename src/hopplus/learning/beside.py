@@ -182,11 +182,11 @@ def make_beside(
     made: list[OnlinePart] = []
     parts = actor.parts
     if parts.opponent:
-        made.append(OnlineOpponent(game, parts, config.opponent, by_set, updates=config.updates))
+        made.append(OnlineOpponent(game, parts, config.opponent, by_set, config.updates))
     if parts.inference:
-        made.append(OnlineGoal(game, parts.inference, config.goal, by_set, updates=config.updates))
+        made.append(OnlineGoal(game, parts.inference, config.goal, by_set, config.updates))
     if parts.world:
-        made.append(OnlineWorld(game, parts.world, config.world, by_set, updates=config.updates))
+        made.append(OnlineWorld(game, parts.world, config.world, by_set, config.updates))
     dreams = None
     if "imagination" in config.parts:
         dreams = Dreams(game, actor, config.imagine, config.ppo, by_set)

@@ -59,8 +59,8 @@ class OnlineGoal:
     part: InferencePart
     config: GoalOnline
     seats: np.ndarray  # [sets, k]
+    updates: int  # how many there will be
     name: str = "goal"
-    updates: int = 1  # how many there will be
 
     @property
     def optimiser(self) -> optax.GradientTransformation:

@@ -26,8 +26,8 @@ class OnlineOpponent:
     parts: Parts
     config: OpponentOnline
     seats: np.ndarray  # [sets, k]
+    updates: int  # how many there will be
     name: str = "opponent"
-    updates: int = 1  # how many there will be
 
     @property
     def optimiser(self) -> optax.GradientTransformation:

@@ -30,8 +30,8 @@ class OnlineWorld:
     part: WorldPart
     config: WorldOnline
     seats: np.ndarray  # [sets, k]
+    updates: int  # how many there will be
     name: str = "world"
-    updates: int = 1  # how many there will be
 
     @property
     def optimiser(self) -> optax.GradientTransformation:

@@ -31,13 +31,15 @@ def start_options(config: TrainConfig) -> dict[str, bool | int | str]:
     return {}
 
 
-def first_and_next(learner: Learner, config: TrainConfig) -> tuple[Learning, Update]:
-    """Where a run begins, and its compiled update.
+def first_and_next(
+    learner: Learner, config: TrainConfig, keys: jax.Array | None = None
+) -> tuple[Learning, Update]:
+    """Where a run begins, with the keys of its seeds or those given, and its compiled update.
 
     The update needs no more than the shapes of the beginning, so neither compilation waits for the
     other.
     """
-    keys = seed_keys(config)
+    keys = seed_keys(config) if keys is None else keys
     with ThreadPoolExecutor(1) as beside:
         init = jax.jit(learner.init_all, compiler_options=start_options(config))
         first = beside.submit(lambda: jax.block_until_ready(init(keys)))

@@ -13,6 +13,11 @@ if TYPE_CHECKING:
 
 TOLD, BLIND, OWN = "#009E73", "#D55E00", "#0072B2"  # Okabe and Ito's
 
+PRACTISED = (
+    "Among company of others than the mixtures' (the mean marked practised), told has learned and"
+    " blind has not: what it brings there is knowing and practice."
+)
+
 
 def adaptation_page(
     name: str, found: Adaptation, known: References | None, learning: str, command: str
@@ -53,6 +58,7 @@ def certificate_page(found: References, title: str, command: str) -> Page:
     seeds, gap = len(found.told), found.gap
     most = f"{found.gaps()[found.widest]}, is with {', '.join(found.companies[found.widest])}"
     lines = [f"The largest gap, {most}."]
+    lines += [PRACTISED] * bool(found.practised.any())
     lines += [f"⚠ below {ENOUGH} seeds, intervals say little"] * (seeds < ENOUGH)
     sections = [
         Section("Told and blind", header=header, rows=rows),
@@ -64,7 +70,8 @@ def certificate_page(found: References, title: str, command: str) -> Page:
 
 
 def certificate_rows(found: References) -> tuple[list[str], list[list[str]]]:
-    """The names of columns, and a row for each company and for their mean, the last one."""
+    """The names of columns; a row for each company, and one for the mean over the mixtures and over
+    the companies that only told has learned among, where there are any."""
     gap = found.told - found.blind
     columns = {
         "told": found.told,
@@ -77,7 +84,10 @@ def certificate_rows(found: References) -> tuple[list[str], list[list[str]]]:
         [name, *(str(estimate(returns[:, place])) for returns in columns.values())]
         for place, name in enumerate(names)
     ]
-    rows.append(["mean", *(str(estimate(returns.mean(axis=1))) for returns in columns.values())])
+    for name, held in (("mean", ~found.practised), ("mean, practised", found.practised)):
+        if held.any():
+            means = (estimate(returns[:, held].mean(axis=1)) for returns in columns.values())
+            rows.append([name, *map(str, means)])
     return ["others", *columns], rows
 
 
@@ -120,7 +130,7 @@ def draw_certificate(found: References) -> "Figure":
         axes.plot(ends, [row, row], "-", color="grey", linewidth=1)
     rows = range(len(found.companies))
     marks = {"told": (TOLD, ">"), "blind": (BLIND, "<"), "random": ("grey", "x")}
-    for name, values in found.kinds.items():
+    for name, values in found.returns.items():
         colour, mark = marks[name]
         axes.plot(values.mean(axis=0), rows, mark, color=colour, label=name)
     axes.legend(loc="best")
