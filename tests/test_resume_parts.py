@@ -2,8 +2,9 @@
 
 import json
 import shutil
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -14,10 +15,10 @@ from safetensors.numpy import load as load_tensors
 from conftest import SMALL_GAME
 from hopplus.cli import main
 from hopplus.config import ConfigError, FitConfig, PretrainWorld, TrainConfig, WorldConfig
-from hopplus.learning.learner import Learner, Learning
+from hopplus.learning.learner import Learner
 from hopplus.learning.pretrain import new_pretrain, open_session, pretrain
-from hopplus.learning.programs import Update, next_of
-from hopplus.learning.restore import empty_learning, new_run, restored_learner, run_players
+from hopplus.learning.programs import Update, first_and_next
+from hopplus.learning.restore import new_run, restored_learner, run_players
 from hopplus.learning.train import train
 from hopplus.learning.trained import read_player, write_player
 from hopplus.runs.checkpoint import read_checkpoint
@@ -44,60 +45,53 @@ def world(recorded: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return run.path
 
 
-@dataclass
-class Remembering:
-    """Remembers the programs that updates are compiled from, and what is compiled."""
+@pytest.fixture(scope="module")
+def compiled() -> list[tuple[Learner, Update]]:
+    """The update of the run `whole` and what it was made of, once there is one."""
+    return []
 
-    texts: list[str] = field(default_factory=list)
-    updates: list[Update] = field(default_factory=list)
 
-    def next_of(self, learner: Learner, config: TrainConfig) -> "Remembering":
-        self.made = next_of(learner, config)
-        return self
-
-    def lower(self, shapes: Learning) -> "Remembering":
-        self.lowered = self.made.lower(shapes)
-        self.texts.append(self.lowered.as_text())
-        return self
-
-    def compile(self) -> Update:
-        self.updates.append(self.lowered.compile())
-        return self.updates[-1]
+def made_of(learner: Learner) -> tuple[Any, ...]:
+    """All that its program depends on."""
+    beside = learner.beside
+    parts = [(part.name, part.config, getattr(part, "updates", None)) for part in beside.parts]
+    dreams = beside.dreams.config if beside.dreams else None
+    own = (learner.game, learner.seating, learner.config, learner.updates, learner.learning)
+    return *own, parts, dreams, beside.updates
 
 
 @pytest.fixture(scope="module")
-def compiled() -> Remembering:
-    """The update of the run `whole`, once there is one."""
-    return Remembering()
-
-
-@pytest.fixture(scope="module")
-def folder(world: Path, compiled: Remembering, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(world: Path, compiled: list[Any], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where the run `whole` is, six updates long, begun with the world model of a run `world`."""
     here = tmp_path_factory.mktemp("runs")
     shutil.copytree(world, here / "world")
     start = ["--world.from", str(here / "world"), "--runs", str(here), "--name", "whole"]
 
+    def remembered(learner: Learner, config: TrainConfig) -> Any:
+        first, update = first_and_next(learner, config)
+        compiled.append((learner, update))
+        return first, update
+
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("hopplus.learning.programs.next_of", compiled.next_of)
+        patch.setattr("hopplus.learning.train.first_and_next", remembered)
         assert main(["train", "hop-plus", *SMALL, *start]) == 0
     return here
 
 
 def test_it_goes_on_bit_for_bit(
-    folder: Path, compiled: Remembering, monkeypatch: pytest.MonkeyPatch
+    folder: Path, compiled: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The program of the second half, made from what is in the folder, is that of the first, which
-    is compiled once; test_runs.py has runs that compile theirs anew."""
+    """The second half is made from what is in the folder of what the first was made of, whose
+    program is compiled once; test_runs.py has runs that compile theirs anew."""
     shutil.rmtree(folder / "world")  # the run needs nothing outside it
     shutil.copytree(folder / "whole", folder / "half")
     shutil.rmtree(folder / "half/checkpoints/6")
     (folder / "half/result.json").unlink()
 
     def same(learner: Learner, config: TrainConfig) -> Update:
-        shapes = empty_learning(learner, config)
-        assert compiled.texts == [next_of(learner, config).lower(shapes).as_text()]
-        return compiled.updates[0]
+        ((first, update),) = compiled
+        assert made_of(learner) == made_of(first)
+        return update  # type: ignore[no-any-return]
 
     monkeypatch.setattr("hopplus.learning.train.next_of", same)
     train(open_run(folder / "half"))
