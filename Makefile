@@ -39,7 +39,7 @@ types: .venv/installed
 unit: .venv/installed
 	@{ command -v chromium || command -v chromium-browser || command -v google-chrome; } >/dev/null || \
 	  echo "no chromium here: tests of pages in a browser are skipped (Debian: apt install chromium)"
-	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile
 
 clean:
 	rm -rf .venv demo .mypy_cache .ruff_cache .pytest_cache .hypothesis

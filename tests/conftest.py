@@ -45,18 +45,6 @@ def compile_quickly() -> None:
 
 compile_quickly()  # before anything below starts JAX; importing hopplus does not
 
-_LONG = """
-imitation resume_parts learner diagnose_value_loss hop_plus pretrain adaptation diagnose_seats
-switches learning resume_search runs leaks certificate report_models planner
-"""
-LONG = _LONG.split()  # begun first, so that no worker is left with one of them at the end
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    places = {f"test_{name}.py": place for place, name in enumerate(LONG)}
-    items.sort(key=lambda item: places.get(item.path.name, len(places)))
-
-
 _SMALL_RUN = """
 --game.size 3 --game.seats 2 --game.hares 2 --net.hidden 16 --ppo.games 16 --ppo.unroll 8
 --ppo.minibatches 2 --ppo.epochs 1 --steps 3840 --checkpoint-every 4 --seeds 2
