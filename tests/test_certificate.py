@@ -17,6 +17,7 @@ from hopplus.evaluation.certificate import Certificate
 from hopplus.evaluation.references import References
 from hopplus.learning.learner import Learner, Learning, Metrics
 from hopplus.learning.programs import Update
+from hopplus.learning.restore import make_learner
 from hopplus.learning.rollout import Play, rollout
 from hopplus.learning.seeds import seed_keys
 from hopplus.players.mind import Mind
@@ -70,6 +71,16 @@ def test_the_told_are_shown_who_the_others_are() -> None:
     (other,) = (kept for kept in blind.memory if isinstance(kept, MixtureMemory))
     np.testing.assert_array_equal(other.choice[1], drawn[1])
     np.testing.assert_array_equal(blind.act.action[0, :, 1:], found.act.action[0, :, 1:])
+
+
+def test_others_run_from_the_seat_after_ones_own() -> None:
+    anyone = "stag|hare|random"
+    learner = make_learner(replace(CONFIG, seats=f"{anyone},learn,{anyone}"), {}, shown=3)
+    memory = learner.seating.seated(jnp.array([2, 0, 1]))  # random, the learner, hare
+    memory = certificate._told(learner, memory, jnp.array(True))
+    found = learner.seating._shown(memory, jax.random.split(jax.random.key(0), 3))
+    who = found[learner.learning].state.who
+    np.testing.assert_array_equal(who.reshape(2, 3), np.eye(3)[[1, 2]])
 
 
 def test_who_learns_among_whom(monkeypatch: pytest.MonkeyPatch) -> None:
