@@ -87,7 +87,7 @@ def test_who_learns_among_whom(monkeypatch: pytest.MonkeyPatch) -> None:
     """Told and blind of a seed begin alike, and learn among the mixtures; the others' told among
     their companies, for ever."""
     asked = Certificate(CONFIG, COMPANIES)
-    assert asked.others == [False, True, False, True]
+    assert asked.others.tolist() == [False, True, False, True]
     assert asked.total_steps == 2 * 3 * 3 * 512
     seen: list[Learning] = []
 

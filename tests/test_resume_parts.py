@@ -15,6 +15,7 @@ from safetensors.numpy import load as load_tensors
 from conftest import SMALL_GAME
 from hopplus.cli import main
 from hopplus.config import ConfigError, FitConfig, PretrainWorld, TrainConfig, WorldConfig
+from hopplus.diagnosis.subject import of_run
 from hopplus.learning.learner import Learner
 from hopplus.learning.pretrain import new_pretrain, open_session, pretrain
 from hopplus.learning.programs import Update, first_and_next
@@ -128,6 +129,16 @@ def test_it_began_with_the_model_from_the_run(folder: Path) -> None:
             np.testing.assert_array_equal(three[seat], one)
     stored = load_tensors((run.path / "parts/world.safetensors").read_bytes())
     np.testing.assert_array_equal(begun.seat.layers[0].weight, stored[".seat.layers[0].weight"])
+
+
+def test_who_looks_into_it_goes_on_with_step_sizes_that_do_not_fall(folder: Path) -> None:
+    run = open_run(folder / "whole")
+    assert run.config().opponent.anneal
+    as_it_was, steady = (of_run(run, 1, steady=one).learner for one in (False, True))
+    rates = [float(one.learning_rate(10**6)) for one in (as_it_was, steady)]
+    assert rates == pytest.approx([0, run.config().ppo.learning_rate / 2])
+    assert [part.config.anneal for part in as_it_was.beside.parts] == [True, False, False]
+    assert not any(part.config.anneal for part in steady.beside.parts)
 
 
 def test_its_players_can_leave(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -21,7 +21,7 @@ import numpy as np
 from hopplus.config import FOR_EVER, MIXED, ConfigError, TrainConfig, to_json
 from hopplus.evaluation.evaluate import first_episodes
 from hopplus.evaluation.references import SHOWN, References, digest, read_references
-from hopplus.evaluation.trials import Names, begun, facing
+from hopplus.evaluation.trials import Names, begun, beyond_mixtures, facing
 from hopplus.games import make_game
 from hopplus.learning.learner import Learner
 from hopplus.learning.programs import first_and_next
@@ -31,6 +31,7 @@ from hopplus.learning.seeds import seed_keys
 from hopplus.learning.trained import Trained
 from hopplus.players.mind import Mind
 from hopplus.players.mixture import Mixture
+from hopplus.players.scripted import mixed_names
 from hopplus.runs.checkpoint import write_durably
 from hopplus.runs.folder import clear_errors
 from hopplus.types import Memory, Params
@@ -61,9 +62,9 @@ class Certificate:
             raise ConfigError("reference players are plain PPO: leave parts, memory and search out")
         if not self.companies:
             raise ConfigError("--against names no company")
-        if sum(self.others) > config.ppo.games:
+        if self.others.sum() > config.ppo.games:
             raise ConfigError(
-                f"--against names {sum(self.others)} companies to learn among, but --ppo.games"
+                f"--against names {self.others.sum()} companies to learn among, but --ppo.games"
                 f" are {config.ppo.games}: give more games or fewer companies"
             )
 
@@ -84,14 +85,14 @@ class Certificate:
         return folder / f"{hashlib.sha256(about.encode()).hexdigest()[:16]}.json"
 
     @cached_property
-    def others(self) -> list[bool]:
-        """[K] whether anyone of a company is no scripted player of the mixtures."""
-        return [not set(company) <= set(self._kinds) for company in self.companies]
+    def others(self) -> np.ndarray:
+        """[K] bool, companies with anyone who is not in the mixtures."""
+        return beyond_mixtures(self.companies, make_game(self.config.game))
 
     @property
     def total_steps(self) -> int:
         """Environment steps of everyone who learns: told, blind, and told among others."""
-        lanes = self.config.seeds * (3 if any(self.others) else 2)
+        lanes = self.config.seeds * (3 if self.others.any() else 2)
         return lanes * self.config.updates * self.config.ppo.steps
 
     def measure(self, folder: Path, on_update: OnUpdate) -> References:
@@ -119,7 +120,7 @@ class Certificate:
             "blind": self._returns(_rows(both.minds, of_blind), told=False),
             "random": self._returns(_rows(both.fresh, of_blind), told=False),
         }
-        if any(self.others):
+        if self.others.any():
             among = self._learned(table, self._apart, [True], "told among others", on_update)
             on_update(0, "measuring")
             of_others = self._returns(among.minds, told=True)
@@ -171,8 +172,8 @@ class Certificate:
         return make_learner(config, guests, shown=len(self._called))
 
     @cached_property
-    def _kinds(self) -> list[str]:
-        return [*make_game(self.config.game).targets, "random"]
+    def _kinds(self) -> tuple[str, ...]:
+        return mixed_names(make_game(self.config.game))
 
     @cached_property
     def _called(self) -> list[str]:
@@ -189,7 +190,7 @@ class Certificate:
     @property
     def _apart(self) -> np.ndarray:
         """[B, M] the companies of others than the mixtures', spread over the games."""
-        chosen = self._chosen[np.array(self.others)]
+        chosen = self._chosen[self.others]
         return np.resize(chosen, (self.config.ppo.games, chosen.shape[1]))
 
     def _returns(self, minds: Mind, *, told: bool) -> np.ndarray:

@@ -12,7 +12,7 @@ import numpy as np
 
 from hopplus.config import ConfigError, GameConfig, TrainConfig, from_json
 from hopplus.evaluation.statistics import Estimate, estimate
-from hopplus.evaluation.trials import Names
+from hopplus.evaluation.trials import Names, beyond_mixtures
 from hopplus.games import make_game
 from hopplus.learning.trained import Trained
 from hopplus.types import Params
@@ -38,10 +38,8 @@ class References:
 
     @property
     def practised(self) -> np.ndarray:
-        """[K] bool, companies that told has learned among and blind has not: of others than the
-        scripted players of the mixtures."""
-        kinds = {*make_game(self.game).targets, "random"}
-        return np.array([not set(company) <= kinds for company in self.companies])
+        """[K] bool, companies that told has learned among and blind has not."""
+        return beyond_mixtures(self.companies, make_game(self.game))
 
     def strangers(self, guests: Mapping[str, Trained]) -> list[str]:
         """Those who go by the name of a guest that this was measured with, and are another."""

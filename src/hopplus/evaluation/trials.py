@@ -21,7 +21,7 @@ from hopplus.players.actor import Actor
 from hopplus.players.mixture import Mixture, MixtureMemory
 from hopplus.players.planner import Planner
 from hopplus.players.player import Player
-from hopplus.players.scripted import scripted
+from hopplus.players.scripted import mixed_names, scripted
 from hopplus.players.seating import Seating
 from hopplus.types import Params
 
@@ -32,8 +32,13 @@ MOST_GAMES = 8192  # played side by side
 
 def mixtures(game: Game) -> list[Names]:
     """All combinations of the game's scripted players for the seats beside one's own."""
-    kinds = (*game.targets, "random")
-    return list(combinations_with_replacement(kinds, game.seats - 1))
+    return list(combinations_with_replacement(mixed_names(game), game.seats - 1))
+
+
+def beyond_mixtures(companies: Sequence[Names], game: Game) -> np.ndarray:
+    """[K] bool, those with anyone who is not in the mixtures."""
+    kinds = set(mixed_names(game))
+    return np.array([not set(company) <= kinds for company in companies], bool)
 
 
 @eqx.filter_jit

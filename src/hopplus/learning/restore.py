@@ -18,6 +18,7 @@ from hopplus.learning.seeds import seed_keys
 from hopplus.learning.trained import Trained, named, read_player, write_player
 from hopplus.players.actor import make_actor
 from hopplus.players.planner import with_search
+from hopplus.players.scripted import mixed_names
 from hopplus.players.seating import options, split_names
 from hopplus.runs.folder import RunFolder, make_run, open_run
 
@@ -46,7 +47,7 @@ def seat_names(config: TrainConfig) -> list[str]:
     """One name per seat."""
     seats = config.game.seats
     if config.train_against:
-        everyone = MIXED.join([*make_game(config.game).targets, "random"])
+        everyone = MIXED.join(mixed_names(make_game(config.game)))
         return ["learn", *[everyone] * (seats - 1)]
     return split_names(config.seats, seats) if config.seats else ["learn"] * seats
 

@@ -220,6 +220,11 @@ def player_names(game: Game) -> dict[str, str]:
     }
 
 
+def mixed_names(game: Game) -> tuple[str, ...]:
+    """The scripted players that mixtures are made of: one for each kind of thing, and `random`."""
+    return (*game.targets, "random")
+
+
 def scripted(name: str, game: Game) -> Player:
     """The scripted player of that name, such as `stag`, `random` or `noisy-hare:0.1`."""
     obstacles, kinds = game.seats, len(game.targets)
