@@ -16,7 +16,7 @@ from hopplus.evaluation import certificate
 from hopplus.evaluation.certificate import Certificate
 from hopplus.evaluation.references import References
 from hopplus.learning.learner import Learner, Learning, Metrics
-from hopplus.learning.programs import Update
+from hopplus.learning.programs import Update, first_and_next
 from hopplus.learning.restore import make_learner
 from hopplus.learning.rollout import Play, rollout
 from hopplus.learning.seeds import seed_keys
@@ -123,6 +123,27 @@ def test_who_learns_among_whom(monkeypatch: pytest.MonkeyPatch) -> None:
         (kept,) = (kept for kept in now.plays.memory if isinstance(kept, MixtureMemory))
         np.testing.assert_array_equal(kept.choice, np.tile([[3, 1], [1, 3]], (2, 32, 1)))
         assert now.plays.memory[0].state.told.all()
+
+
+def test_the_blind_learn_as_plain_ppo_does() -> None:
+    """As a run of the same seeds against all mixtures: the room for what others are shown, and
+    their lanes beside, change nothing. Who is told comes to something else."""
+    asked = Certificate(CONFIG, COMPANIES)
+    found = asked._learned(asked.drawing, None, [True, False], "", lambda n, _: None).minds
+    config = replace(CONFIG, train_against="all")
+    learner = make_learner(config, {})
+    now, update = first_and_next(learner, config)
+    for _ in range(config.updates):
+        now = update(now)[0]
+    plain = now.params[learner.learning]
+
+    def seen(leaf: np.ndarray, like: np.ndarray) -> np.ndarray:
+        return np.asarray(leaf)[:, :, : like.shape[2]] if like.ndim == 4 else np.asarray(leaf)
+
+    pairs = list(zip(*map(jax.tree.leaves, (found, plain)), strict=True))
+    for leaf, own in pairs:
+        np.testing.assert_allclose(seen(leaf[1::2], own), own, rtol=1e-4, atol=1e-6)
+    assert any(not np.allclose(seen(leaf[::2], own), own, atol=1e-3) for leaf, own in pairs)
 
 
 def test_whose_returns_are_whose(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -18,14 +18,18 @@ from hopplus.types import View
 class Linear(eqx.Module):
     """x @ weight + bias; weights begin normal with variance gain^2 / in.
 
-    Not orthogonal: that takes a decomposition whose compilation alone costs seconds.
+    The last `extra` inputs do not count in that: where they are zero, a layer begins as one without
+    them. Not orthogonal: that takes a decomposition whose compilation alone costs seconds.
     """
 
     weight: jax.Array  # [in, out]
     bias: jax.Array  # [out]
 
-    def __init__(self, size_in: int, size_out: int, gain: float, key: jax.Array) -> None:
-        self.weight = jax.random.normal(key, (size_in, size_out)) * (gain / math.sqrt(size_in))
+    def __init__(
+        self, size_in: int, size_out: int, gain: float, key: jax.Array, extra: int = 0
+    ) -> None:
+        scale = gain / math.sqrt(size_in)
+        self.weight = jax.random.normal(key, (size_in + extra, size_out)) * scale
         self.bias = jnp.zeros(size_out)
 
     def __call__(self, x: jax.Array) -> jax.Array:
@@ -33,18 +37,19 @@ class Linear(eqx.Module):
 
 
 class Layers(eqx.Module):
-    """Dense layers with rectifiers between them, and none behind the last."""
+    """Dense layers with rectifiers between them, and none behind the last; `extra` inputs follow
+    the first size."""
 
     layers: tuple[Linear, ...]
 
-    def __init__(self, sizes: Sequence[int], key: jax.Array, last_gain: float = 1.0) -> None:
+    def __init__(
+        self, sizes: Sequence[int], key: jax.Array, last_gain: float = 1.0, extra: int = 0
+    ) -> None:
         gains = [math.sqrt(2)] * (len(sizes) - 2) + [last_gain]
         keys = jax.random.split(key, len(gains))
+        extras = [extra] + [0] * (len(gains) - 1)
         self.layers = tuple(
-            Linear(size_in, size_out, gain, layer_key)
-            for size_in, size_out, gain, layer_key in zip(
-                sizes[:-1], sizes[1:], gains, keys, strict=True
-            )
+            Linear(*layer) for layer in zip(sizes[:-1], sizes[1:], gains, keys, extras, strict=True)
         )
 
     def __call__(self, x: jax.Array) -> jax.Array:
@@ -59,8 +64,8 @@ class Mlp(eqx.Module):
     dense: Layers
 
     def __init__(self, size: int, config: NetConfig, key: jax.Array, extra: int = 0) -> None:
-        sizes = (size + 1 + extra, *[config.hidden] * config.layers)
-        self.dense = Layers(sizes, key, last_gain=math.sqrt(2))
+        sizes = (size + 1, *[config.hidden] * config.layers)
+        self.dense = Layers(sizes, key, last_gain=math.sqrt(2), extra=extra)
 
     def __call__(self, view: View, extra: jax.Array | None = None) -> jax.Array:
         x = jnp.append(view.planes.astype(jnp.float32).reshape(-1), view.time)
