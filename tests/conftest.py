@@ -1,6 +1,8 @@
 """What tests share: games and their compiled functions, made once per setting."""
 
+import gc
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -43,6 +45,22 @@ def compile_quickly() -> None:
             return
 
 
+def listen_to_ctrl_c() -> None:
+    """Whoever starts the tests in the background of a script has them ignore Ctrl-C, and with them
+    the programs that some of them interrupt."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def collect_rarely() -> None:
+    """What was imported stays, and tracing makes many objects that live for long: looking through
+    all of them over and over is an eighth of its time."""
+    gc.freeze()
+    gc.set_threshold(200_000, 50, 100)
+
+
+listen_to_ctrl_c()
+collect_rarely()
 compile_quickly()  # before anything below starts JAX; importing hopplus does not
 
 _SMALL_RUN = """

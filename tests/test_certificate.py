@@ -128,9 +128,10 @@ def test_who_learns_among_whom(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_blind_learn_as_plain_ppo_does() -> None:
     """As a run of the same seeds against all mixtures: the room for what others are shown, and
     their lanes beside, change nothing. Who is told comes to something else."""
-    asked = Certificate(CONFIG, COMPANIES)
+    own_net = replace(CONFIG, net=NetConfig(kind="centred", hidden=8))
+    asked = Certificate(own_net, COMPANIES)
     found = asked._learned(asked.drawing, None, [True, False], "", lambda n, _: None).minds
-    config = replace(CONFIG, train_against="all")
+    config = replace(own_net, train_against="all")
     learner = make_learner(config, {})
     now, update = first_and_next(learner, config)
     for _ in range(config.updates):

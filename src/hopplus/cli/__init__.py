@@ -89,7 +89,6 @@ def parse(arguments: Sequence[str] | None) -> Command:
                 args=words,
                 config=(
                     tyro.conf.OmitSubcommandPrefixes,
-                    tyro.conf.FlagCreatePairsOff,
                     tyro.conf.CascadeSubcommandArgs,
                 ),
             )

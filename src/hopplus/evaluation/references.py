@@ -17,7 +17,7 @@ from hopplus.games import make_game
 from hopplus.learning.trained import Trained
 from hopplus.types import Params
 
-SHOWN = "is shown who the others are, in trials"  # what told means in files
+SHOWN = "is shown who the others are; blind is plain PPO in trials"  # what told means in files
 
 
 @dataclass(frozen=True)

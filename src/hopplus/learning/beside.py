@@ -104,18 +104,16 @@ class BesidePolicy:
         """Imagined steps [sets, rows, ...]; blank ones while it is too early for any."""
         assert self.dreams is not None
         assert kept.starts is not None
-        dreams, starts = self.dreams, kept.starts
+        given = (minds, kept.starts, kept.observed, gate, key)
+        dream = jax.jit(self.dreams.__call__)  # which is traced once: for the shapes, and to dream
+        shapes = jax.eval_shape(dream, *given)
 
-        def dream() -> tuple[Batch, Metrics]:
-            return dreams(minds, starts, kept.observed, gate, key)
-
-        def blank() -> tuple[Batch, Metrics]:
-            shapes = jax.eval_shape(dream)
+        def blank(*_: object) -> tuple[Batch, Metrics]:
             batch, found = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
             return replace(batch, imagined=jnp.ones_like(batch.imagined)), found
 
-        ready = updates >= -(-dreams.config.warm_up // dreams.ppo.steps)
-        found: tuple[Batch, Metrics] = jax.lax.cond(ready, dream, blank)
+        ready = updates >= -(-self.dreams.config.warm_up // self.dreams.ppo.steps)
+        found: tuple[Batch, Metrics] = jax.lax.cond(ready, dream, blank, *given)
         return found
 
     def _mixed(

@@ -86,11 +86,12 @@ def learned(
     every = part.config.every
     sets = len(jax.tree.leaves(minds)[0])
     if every:
-        shapes = jax.eval_shape(part.fit, minds, beside, key_fit)[2]
+        fit = jax.jit(part.fit)  # which is traced once: for the shapes, and for the round
+        shapes = jax.eval_shape(fit, minds, beside, key_fit)[2]
         none = {name: jnp.zeros(leaf.shape) for name, leaf in shapes.items()}
         minds, beside, losses = jax.lax.cond(
             updates % every == 0,
-            part.fit,
+            fit,
             lambda minds, beside, key: (minds, beside, none),
             minds,
             beside,

@@ -18,38 +18,41 @@ from hopplus.types import View
 class Linear(eqx.Module):
     """x @ weight + bias; weights begin normal with variance gain^2 / in.
 
-    The last `extra` inputs do not count in that: where they are zero, a layer begins as one without
-    them. Not orthogonal: that takes a decomposition whose compilation alone costs seconds.
+    Not orthogonal: that takes a decomposition whose compilation alone costs seconds.
     """
 
     weight: jax.Array  # [in, out]
     bias: jax.Array  # [out]
 
-    def __init__(
-        self, size_in: int, size_out: int, gain: float, key: jax.Array, extra: int = 0
-    ) -> None:
-        scale = gain / math.sqrt(size_in)
-        self.weight = jax.random.normal(key, (size_in + extra, size_out)) * scale
+    def __init__(self, size_in: int, size_out: int, gain: float, key: jax.Array) -> None:
+        self.weight = jax.random.normal(key, (size_in, size_out)) * (gain / math.sqrt(size_in))
         self.bias = jnp.zeros(size_out)
 
     def __call__(self, x: jax.Array) -> jax.Array:
         return x @ self.weight + self.bias
 
+    def widened(self, extra: int, gain: float, key: jax.Array) -> "Linear":
+        """This layer with more inputs behind its own: where they are zero, it says the same."""
+        size_in, size_out = self.weight.shape
+        rows = jax.random.normal(key, (extra, size_out)) * (gain / math.sqrt(size_in))
+        weight = jnp.concatenate([self.weight, rows])
+        wide: Linear = eqx.tree_at(lambda layer: layer.weight, self, weight)
+        return wide
+
 
 class Layers(eqx.Module):
-    """Dense layers with rectifiers between them, and none behind the last; `extra` inputs follow
-    the first size."""
+    """Dense layers with rectifiers between them, and none behind the last."""
 
     layers: tuple[Linear, ...]
 
-    def __init__(
-        self, sizes: Sequence[int], key: jax.Array, last_gain: float = 1.0, extra: int = 0
-    ) -> None:
+    def __init__(self, sizes: Sequence[int], key: jax.Array, last_gain: float = 1.0) -> None:
         gains = [math.sqrt(2)] * (len(sizes) - 2) + [last_gain]
         keys = jax.random.split(key, len(gains))
-        extras = [extra] + [0] * (len(gains) - 1)
         self.layers = tuple(
-            Linear(*layer) for layer in zip(sizes[:-1], sizes[1:], gains, keys, extras, strict=True)
+            Linear(size_in, size_out, gain, layer_key)
+            for size_in, size_out, gain, layer_key in zip(
+                sizes[:-1], sizes[1:], gains, keys, strict=True
+            )
         )
 
     def __call__(self, x: jax.Array) -> jax.Array:
@@ -64,8 +67,8 @@ class Mlp(eqx.Module):
     dense: Layers
 
     def __init__(self, size: int, config: NetConfig, key: jax.Array, extra: int = 0) -> None:
-        sizes = (size + 1, *[config.hidden] * config.layers)
-        self.dense = Layers(sizes, key, last_gain=math.sqrt(2), extra=extra)
+        sizes = (size + 1 + extra, *[config.hidden] * config.layers)
+        self.dense = Layers(sizes, key, last_gain=math.sqrt(2))
 
     def __call__(self, view: View, extra: jax.Array | None = None) -> jax.Array:
         x = jnp.append(view.planes.astype(jnp.float32).reshape(-1), view.time)
@@ -126,6 +129,11 @@ def make_body(
             return Conv(shape, config, key, extra)
         case "centred":
             return Centred(shape, config, key, extra)
+
+
+def first_layer(body: Body) -> Linear:
+    """The layer that reads whatever else is given."""
+    return (body if isinstance(body, Mlp) else body.dense).dense.layers[0]
 
 
 def convolved(planes: jax.Array, kernel: jax.Array) -> jax.Array:
@@ -221,6 +229,12 @@ class ActorCritic(eqx.Module):
         self.policy = Linear(config.hidden, actions, 0.01, key_policy)
         self.value = Linear(config.hidden, 1, 1.0, key_value)
         self.history = history
+
+    def widened(self, extra: int, key: jax.Array) -> "ActorCritic":
+        """This network with room for more numbers, which says the same where they are zero."""
+        layer = first_layer(self.body).widened(extra, math.sqrt(2), key)
+        wide: ActorCritic = eqx.tree_at(lambda net: first_layer(net.body), self, layer)
+        return wide
 
     def __call__(self, view: View, goal: jax.Array) -> tuple[jax.Array, jax.Array]:
         """[A] log-probabilities, -inf where illegal, and [] value of one view, with what the others

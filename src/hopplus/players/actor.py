@@ -39,7 +39,10 @@ class Actor:
     def init(self, key: jax.Array) -> Mind:
         memory, size = self.parts.memory, self.parts.goal_size
         history = memory.init(jax.random.fold_in(key, 5)) if memory else None
-        policy = ActorCritic(self.shape, self.actions, self.net, key, size, history)
+        told = 0 if self.looks else size
+        policy = ActorCritic(self.shape, self.actions, self.net, key, told, history)
+        if self.looks:  # who is not told learns as if there were nothing to be shown
+            policy = policy.widened(size, jax.random.fold_in(key, 6))
         return self.parts.init(policy, key)
 
     def start(self) -> Memory:
