@@ -129,24 +129,17 @@ class Laboratory:
 
 def lanes_of(learning: Learning, lanes: Sequence[int]) -> Learning:
     """The lanes of these numbers, any of them as often as it is named."""
-    where = np.asarray(lanes)
-
-    def taken(tree: Tree) -> Tree:
-        picked: Tree = jax.tree.map(lambda leaf: leaf[where], tree)
-        return picked
-
-    return Learning(
-        taken(learning.params),
-        taken(learning.optimiser),
-        taken(learning.kept),
-        taken(learning.plays),
-        taken(learning.returns),
-        taken(learning.key),
-        learning.updates,  # the same for all
-    )
+    found: Learning = _taken(replace(learning, updates=None), np.asarray(lanes))  # type: ignore[arg-type]
+    return replace(found, updates=learning.updates)  # the same for all
 
 
 def lane_of(tree: Tree, lane: int) -> Tree:
     """One lane of anything that has them all."""
-    found: Tree = jax.tree.map(lambda leaf: leaf[lane], tree)
+    found: Tree = _taken(tree, lane)
+    return found
+
+
+@jax.jit  # one program, not one for every shape
+def _taken(tree: Tree, where: jax.Array) -> Tree:
+    found: Tree = jax.tree.map(lambda leaf: leaf[where], tree)
     return found

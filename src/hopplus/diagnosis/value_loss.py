@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from typing import Any
 
-import jax
 import numpy as np
 
 from hopplus.diagnosis.audit import data_audit, target_audit
@@ -150,7 +149,7 @@ class ValueLossDiagnosis:
 def diagnose_value_loss(subject: Subject, updates: int, on_step: OnStep) -> ValueLossDiagnosis:
     """Look into one more update, then run the experiments for so many updates."""
     learner, lab = subject.learner, subject.laboratory
-    minds = jax.tree.map(lambda leaf: leaf[0], subject.learning.params[learner.learning])
+    minds = lane_of(subject.learning.params[learner.learning], 0)
     _, record, shown = lab.update(subject.learning, lab.as_it_is())
     lesson = lane_of(shown, 0)
     found = sources(lesson)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import jax
+import numpy as np
 
 from hopplus.config import MIXED, ConfigError, TrainConfig
 from hopplus.games import make_game
@@ -105,13 +106,15 @@ def run_players(run: RunFolder, seed: int = 0) -> dict[int, Trained]:
     saved = run.load(empty_learning(learner, config))
     if saved is None:
         raise ConfigError(f"{run.path} has no usable checkpoint yet")
-    sets = jax.tree.map(lambda leaf: leaf[seed], saved.tree.params[learner.learning])
+    # By NumPy: JAX would compile a program for every shape.
+    sets = jax.tree.map(lambda leaf: np.asarray(leaf)[seed], saved.tree.params[learner.learning])
+    shared = learner.actor.shares_params
     return {
         int(seat): named(
             Trained(
                 learner.actor,
                 jax.tree.map(
-                    lambda leaf: leaf[0 if learner.actor.shares_params else place],  # noqa: B023
+                    lambda leaf: jax.device_put(leaf[0 if shared else place]),  # noqa: B023
                     sets,
                 ),
                 config.search.valuing(config.ppo.discount),

@@ -28,7 +28,9 @@ def source_of(shard: Shard, size: int) -> Source:
 
     def filled(leaf: Any) -> jax.Array:
         array = np.asarray(leaf)
-        return jnp.asarray(np.pad(array, [(0, size - len(array))] + [(0, 0)] * (array.ndim - 1)))
+        padded = np.pad(array, [(0, size - len(array))] + [(0, 0)] * (array.ndim - 1))
+        put: jax.Array = jax.device_put(padded)
+        return put
 
     rows = jax.tree.map(filled, shard.rows)
     return Source(rows, filled(shard.last_seen), filled(shard.caught))

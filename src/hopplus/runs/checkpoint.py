@@ -56,7 +56,7 @@ def filled(like: Any, arrays: dict[str, np.ndarray], source: str) -> Any:
         array, plain = arrays[name], jax.eval_shape(_plain, leaf)
         if (array.shape, array.dtype) != (plain.shape, plain.dtype):
             raise DamagedError(f"{source} does not fit its configuration: {name} is {array.shape}")
-        restored = jnp.asarray(array)
+        restored = jax.device_put(array)
         fresh.append(jax.random.wrap_key_data(restored) if _is_key(leaf) else restored)
     return jax.tree_util.tree_unflatten(structure, fresh)
 
