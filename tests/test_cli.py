@@ -5,11 +5,12 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from PIL import Image
 
-from hopplus.cli import main
+from hopplus.cli import main, parse
 
 FOUR = "stag,stag,hare,random"
 EVALUATE = ["evaluate", "--players", FOUR, "--episodes", "64", "--games", "32"]
@@ -46,6 +47,15 @@ def test_seeds(capsys: pytest.CaptureFixture[str]) -> None:
 def test_counts_may_be_written_shortly(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*EVALUATE, "--episodes", "1e2", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["episodes"] == 100
+
+
+def test_switches_may_be_given_both_ways_and_the_last_one_holds() -> None:
+    """Whatever a preset has, so that a line of settings can be taken over and changed."""
+    off, on = "--goal.no-anneal", "--goal.anneal"
+    for preset in ("goal", "goal-trial"):
+        for words, held in (([off], False), ([on, off], False), ([off, on], True)):
+            command: Any = parse(["train", preset, *words])
+            assert command.config.goal.anneal == held
 
 
 def test_list(capsys: pytest.CaptureFixture[str]) -> None:
