@@ -16,6 +16,7 @@ from hopplus.games.game import views
 from hopplus.games.pettingzoo import parallel_env
 from hopplus.games.stag_hunt import StagHunt
 from hopplus.learning.restore import find_trained, run_players
+from hopplus.runs.checkpoint import read_checkpoint
 from hopplus.runs.folder import open_run
 
 GAME = StagHuntConfig(size=3, seats=2, hares=2)
@@ -24,6 +25,20 @@ GAME = StagHuntConfig(size=3, seats=2, hares=2)
 @pytest.fixture(scope="module")
 def run(small_run: Path) -> Path:
     return small_run
+
+
+def test_players_are_those_of_their_seed_and_seat(run: Path) -> None:
+    folder = open_run(run)
+    saved = read_checkpoint(folder.path / "checkpoints/30")  # the last one
+    prefix = ".params[0]"  # [S, n, ...] by name
+    for seed in range(2):
+        for seat, trained in run_players(folder, seed).items():
+            leaves, _ = jax.tree_util.tree_flatten_with_path(trained.params)
+            assert len(leaves) > 3
+            for path, leaf in leaves:
+                whole = saved[prefix + jax.tree_util.keystr(path)]
+                np.testing.assert_array_equal(leaf, whole[seed, seat])
+                assert "bias" in str(path) or (whole[0, 0] != whole[1, 1]).any()
 
 
 def test_loaded_players_play_pettingzoo(run: Path) -> None:
