@@ -129,8 +129,10 @@ class Laboratory:
 
 def lanes_of(learning: Learning, lanes: Sequence[int]) -> Learning:
     """The lanes of these numbers, any of them as often as it is named."""
-    found: Learning = _taken(replace(learning, updates=None), np.asarray(lanes))  # type: ignore[arg-type]
-    return replace(found, updates=learning.updates)  # the same for all
+    now = learning
+    own = (now.params, now.optimiser, now.kept, now.plays, now.returns, now.key)
+    params, optimiser, kept, plays, returns, key = _taken(own, np.asarray(lanes))
+    return Learning(params, optimiser, kept, plays, returns, key, now.updates)  # one for all
 
 
 def lane_of(tree: Tree, lane: int) -> Tree:
