@@ -34,26 +34,35 @@ def write_run(
     *,
     updates: int = 6,
     seeds: int = 5,
+    first_seed: int = 0,
+    seats: Sequence[str] = (),
     preset: str = "hop-plus",
     finished: bool = True,
     more: Sequence[dict[str, Any]] = (),
 ) -> Path:
     """The folder of a run with returns [U, S, N], each of ten episodes, or with rising ones.
 
-    `more` is put into the records, update by update.
+    `more` is put into the records, update by update; everyone learns unless `seats` says who.
     """
     if returns is None:
         rising = np.linspace(1.0, 2.8, updates)[:, None, None]
         returns = rising + 0.01 * np.random.default_rng(0).normal(size=(updates, seeds, 4))
-    updates, seeds, seats = returns.shape
+    updates, seeds, count = returns.shape
     config = PRESETS[preset]
     steps = config.ppo.steps
-    config = replace(config, steps=updates * steps, seeds=seeds, seats=",".join(["learn"] * seats))
+    config = replace(
+        config,
+        steps=updates * steps,
+        seeds=seeds,
+        seed=first_seed,
+        seats=",".join(seats or ["learn"] * count),
+        train_against=None,
+    )
     path.mkdir(parents=True)
     facts = {
         "kind": "training",
         "config": to_json(config),
-        "seeds": list(range(seeds)),
+        "seeds": list(config.seed_numbers),
         "command": ["/somewhere/hopplus", "train", preset, "--name", path.name],
         "hardware": "a machine",
     }
@@ -69,7 +78,7 @@ def write_run(
             }
             for place, (name, value) in enumerate(names.items()):
                 wave = 0.1 * value * np.sin(number / 20 + place + np.arange(seeds))[:, None]
-                record[name] = (value + wave + np.zeros((seeds, seats))).tolist()
+                record[name] = (value + wave + np.zeros((seeds, count))).tolist()
             record |= more[number - 1] if number <= len(more) else {}
             file.write(json.dumps(record) + "\n")
     if finished:

@@ -9,6 +9,7 @@ import jax
 import numpy as np
 import pytest
 
+from fake_runs import write_run
 from hopplus.cli import main
 from hopplus.config import (
     GameConfig,
@@ -48,9 +49,15 @@ def test_mixtures_and_places() -> None:
     turned = replace(table, seat=2)  # the seats after the last are the first ones
     assert turned.choices(("hare", "random"))[:2] == [1, 2]
     assert turned.group == 1
-    asked = ["all", "hare,stag", "noisy-hare:.20,learn", "runs/a,runs/b@0"]
-    guests = [("noisy-hare:0.2", "learn"), ("runs/a@1", "runs/b@0")]
-    assert companies(asked, GAME) == [*mixtures(GAME), ("hare", "stag"), *guests]
+    asked = ["all", "hare,stag", "noisy-hare:.20,learn"]
+    more = [("hare", "stag"), ("noisy-hare:0.2", "learn")]
+    assert companies(asked, GAME) == [*mixtures(GAME), *more]
+
+
+def test_runs_among_the_others_are_named_in_full(tmp_path: Path) -> None:
+    """The first seed of a run, by its own number, and the seat that its player will sit in."""
+    run = write_run(tmp_path / "a", updates=2, seeds=3, first_seed=100)
+    assert companies([f"{run},{run}#102@0"], GAME) == [(f"{run}#100@1", f"{run}#102@0")]
 
 
 def test_returns_by_episode() -> None:
@@ -204,11 +211,11 @@ def test_adapt(
     path.write_text(json.dumps({**kept, "told": returns["told"]}))
     assert main(["adapt", run, "--references", str(path)]) == 2
     assert "is of an earlier version" in capsys.readouterr().err
-    other = {**kept, "guests": {f"{run}@0": "of another run"}}
+    other = {**kept, "guests": {f"{run}#0@0": "of another run"}}
     path.write_text(json.dumps(other))
     named = ["--references", str(path), "--against", f"{run}@0,stag"]
     assert main(["adapt", run, *named]) == 2
-    assert f"was measured with another {run}@0" in capsys.readouterr().err
+    assert f"was measured with another {run}#0@0" in capsys.readouterr().err
     assert main(["adapt", "ppo-memry"]) == 2
     assert "did you mean ppo-memory?" in capsys.readouterr().err
     assert main(["adapt", player, "--learning", "online"]) == 2

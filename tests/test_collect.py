@@ -136,10 +136,10 @@ def test_seatings(small_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture
     capsys.readouterr()
     for number, (arguments, seats) in enumerate(
         [
-            ([str(run), "--players", "run,stag|run"], [["a@0"], ["stag", "a@1"]]),
+            ([str(run), "--players", "run,stag|run"], [["a#0@0"], ["stag", "a#0@1"]]),
             (
                 ["--players", f"stag|{run}@1,{run}", *SMALL_RUN[:6]],
-                [["stag", f"{run}@1"], [f"{run}@1"]],
+                [["stag", f"{run}#0@1"], [f"{run}#0@1"]],
             ),
         ]
     ):

@@ -47,7 +47,8 @@ def test_a_stag_hunter_alone_gets_nothing_and_two_share() -> None:
 
 def test_who_is_chosen_sits_there(run: Path) -> None:
     """One program for all kinds gives what a seating of just these players gives."""
-    called, known = run_seats(open_run(run))
+    seated = run_seats(open_run(run))
+    called, known = seated.names, seated.known
     learned = make_member("a", called, known, GAME, SearchConfig())
     table = make_table([learned, scripted_member("hare")])
     params, choices = table.seated([scripted_member("hare"), learned])
@@ -75,10 +76,10 @@ def test_scripted_players_as_evaluated() -> None:
 
 def test_the_command(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "out"
-    command = ["crossplay", str(run), f"{run}@1", "hare", "--episodes", "20", "--out", str(out)]
+    command = ["crossplay", str(run), f"{run}#1", "hare", "--episodes", "20", "--out", str(out)]
     assert main([*command, "--json"]) == 0
     found: dict[str, Any] = json.loads(capsys.readouterr().out)
-    assert found["names"] == [str(run), f"{run}@1", "hare"]
+    assert found["names"] == [f"{run}#0", f"{run}#1", "hare"]
     assert np.shape(found["by_seat"]) == (3, 3, 2)
     assert json.loads((out / "crossplay.json").read_text())["names"] == found["names"]
     assert (out / "crossplay.png").read_bytes().startswith(b"\x89PNG")

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from hopplus.config import StagHuntConfig
-from hopplus.evaluation.evaluate import Episodes, evaluate, first_episodes, summarise
+from hopplus.evaluation.evaluate import Episodes, evaluate, first_episodes, measured, summarise
 from hopplus.evaluation.film import film
 from hopplus.evaluation.statistics import estimate, seat_order_test, student_quantile
 from hopplus.games.stag_hunt import StagHunt
@@ -78,14 +78,14 @@ def test_summary_by_hand() -> None:
         illegal=np.array([[0, 3], [0, 0], [0, 0]]),
         length=np.array([4, 8, 6]),
     )
-    found = summarise(game, seat_players("stag,hare", game), episodes)
-    assert [e.mean for e in found.returns] == [2.0, 2.0]
+    found = summarise(game, seat_players("stag,hare", game), [episodes])
+    assert [seat.episodes.mean for seat in found.returns] == [2.0, 2.0]
     # Means of the seats are 5, 0.5, 0.5: mean 2, deviation sqrt(6.75), t(2) = 4.3027.
-    assert found.mean_return.mean == 2.0
+    assert found.mean_return.episodes.mean == 2.0
     width = 4.302653 * np.sqrt(6.75 / 3)
-    assert found.mean_return.half_width == pytest.approx(width, rel=1e-5)
-    assert found.joint_return.mean == 4.0
-    assert found.joint_return.half_width == pytest.approx(2 * width, rel=1e-5)
+    assert found.mean_return.episodes.half_width == pytest.approx(width, rel=1e-5)
+    assert found.joint_return.episodes.mean == 4.0
+    assert found.joint_return.episodes.half_width == pytest.approx(2 * width, rel=1e-5)
     np.testing.assert_allclose(found.took, [[1 / 3, 1 / 3], [1 / 3, 1 / 3]])
     np.testing.assert_allclose(found.taken, [1 / 3, 2 / 3])
     np.testing.assert_allclose(found.illegal, [0, 1])
@@ -124,7 +124,7 @@ def test_two_certain_hare_hunters() -> None:
     seating = seat_players("hare,hare", game)
     episodes = evaluate(game, seating, ((),), KEY, 256)
     assert set(np.unique(episodes.returns).tolist()) <= {0.5, 1.0}
-    summary = summarise(game, seating, episodes)
+    summary = summarise(game, seating, [episodes])
     assert summary.best_joint_return == 10.0
     assert summary.as_json()["taken"]["stag"] == 0.0
     assert summary.as_json()["seats"][1]["player"] == "hare"
@@ -154,3 +154,15 @@ def test_seat_order() -> None:
     ordered = rng.normal(3, 0.1, (10, 4)) + np.array([0.3, 0.2, 0.1, 0.0])
     assert seat_order_test(ordered) < 0.001
     assert seat_order_test(np.array([[1.0, 2.0]])) == 1.0  # one run cannot tell
+
+
+def test_intervals_over_episodes_and_over_seeds_by_hand() -> None:
+    """Two seeds on the same three boards: boards differ much, seeds by 1."""
+    samples = np.array([[0.0, 3.0, 6.0], [1.0, 4.0, 7.0]])
+    found = measured(samples)
+    assert found.episodes.mean == 3.5
+    assert found.episodes.half_width == pytest.approx(4.302653 * 3 / np.sqrt(3), rel=1e-5)
+    assert found.by_seed.tolist() == [3.0, 4.0]
+    assert found.seeds is not None
+    assert found.seeds.half_width == pytest.approx(12.7062 * np.sqrt(0.5) / np.sqrt(2), rel=1e-5)
+    assert measured(samples[:1]).seeds is None

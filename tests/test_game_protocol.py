@@ -72,8 +72,8 @@ def test_players_play_it(game: Game) -> None:
     kind = next(iter(game.targets))
     seating = seat_players(f"{kind},noisy-{kind}:0.5", game)
     episodes = evaluate(game, seating, seating.init(KEY), KEY, 64, 64)
-    summary = summarise(game, seating, episodes)
-    assert 0 < summary.joint_return.mean <= game.best_joint_return
+    summary = summarise(game, seating, [episodes])
+    assert 0 < summary.joint_return.episodes.mean <= game.best_joint_return
     assert episodes.length.max() <= game.horizon
     frames = film(game, seating, seating.init(KEY), start(game, seating, KEY))
     assert len(frames) >= 2

@@ -110,7 +110,7 @@ def test_replay_tells_the_same_episodes(
     assert main(["replay", str(run.path), "--json", "--among", str(EPISODES)]) == 0
     replay = json.loads(capsys.readouterr().out)
     assert replay == telling_replays(game, company, seen)
-    assert replay["players"] == ["tiny@0", "tiny@1", "tiny@2"]
+    assert replay["players"] == ["tiny#0@0", "tiny#0@1", "tiny#0@2"]
 
 
 def test_what_cannot_be_measured_is_said(tmp_path: Path) -> None:

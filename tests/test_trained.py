@@ -76,11 +76,11 @@ def test_loaded_players_are_the_runs_own(run: Path) -> None:
 
 def test_export_and_import(run: Path, tmp_path: Path) -> None:
     file = tmp_path / "player.safetensors"
-    assert main(["export", str(run), "--seat", "1", "--run-seed", "1", "--out", str(file)]) == 0
+    assert main(["export", f"{run}#1@1", "--out", str(file)]) == 0
     before = run_players(open_run(run), 1)[1]
     after = find_trained(str(file))
     jax.tree.map(np.testing.assert_array_equal, before.params, after.params)
-    assert hopplus.load_player(file).trained.actor.name == "a@1"
+    assert hopplus.load_player(file).trained.actor.name == "a#1@1"
 
 
 def test_mixed_company(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -109,22 +109,34 @@ def test_a_run_named_for_several_seats_gives_each_its_own(
     few = ["--episodes", "64", "--json"]
     assert main(["evaluate", "--players", f"{run},{run}", *game, *few]) == 0
     by_name = json.loads(capsys.readouterr().out)
-    assert main(["evaluate", str(run), "--seed", "4", *few]) == 0
+    assert main(["evaluate", f"{run}#0", "--seed", "4", *few]) == 0
     by_run = json.loads(capsys.readouterr().out)
     assert [s["return"] for s in by_name["seats"]] == [s["return"] for s in by_run["seats"]]
-    assert by_name["seats"][1]["player"] == f"{run}@1"
+    assert by_name["seats"][1]["player"] == f"{run}#0@1"
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (["evaluate", "{run}", "--game.size", "5"], "has a game of its own"),
-        (["evaluate", "{run}", "--run-seed", "5"], "the run has 2 seeds"),
+        (["evaluate", "{run}#5"], "has the seeds 0 to 1, and no 5"),
+        (["evaluate", "{run}@1"], "name it in --players, and here the run alone"),
+        (["evaluate", "{run}@1#0"], "should have the seed before the seat"),
+        (["evaluate", "{run}", "--players", "run@7,stag"], "the run has the seats 0 to 1"),
+        (["evaluate", "{run}", "--players", "run#1,stag"], "behind the run itself"),
+        (["evaluate", "--players", "run,stag", "--game.seats", "2"], "and there is none"),
+        (["export", "{run}@1", "--seat", "1", "--out", "x"], "leave --seat out"),
         (["evaluate", "nowhere"], "is not a run of hopplus"),
-        (["evaluate", "--players", "{run}@7,stag", "--game.seats", "2"], "no learned player"),
-        (["evaluate", "--players", "{run}@x,stag", "--game.seats", "2"], "seat number behind"),
+        (
+            ["evaluate", "--players", "{run}@7,stag", "--game.seats", "2"],
+            "learned in seat 7",
+        ),
+        (
+            ["evaluate", "--players", "{run}@x,stag", "--game.seats", "2"],
+            "a seat behind the @",
+        ),
         (["evaluate", "--players", "{run},{run},stag,stag"], "cannot sit at one"),
-        (["export", "{run}", "--seat", "4", "--out", "x"], "--seat is 4"),
+        (["export", "{run}", "--seat", "4", "--out", "x"], "nobody has learned in seat 4"),
         (["evaluate", "--players", "{run}/x.safetensors,stag", "--game.seats", "2"], "cannot read"),
         (["evaluate", "--players", "{run}x,stag", "--game.seats", "2"], "is not a run of hopplus"),
     ],

@@ -3,7 +3,7 @@
 import json
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Literal
@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from hopplus.cli.paged import this_command, written
-from hopplus.config import GameConfig, NetConfig, TrainConfig, check
+from hopplus.config import GameConfig, NetConfig, TrainConfig, check, differing
 from hopplus.evaluation.ablation import (
     LADDER,
     Row,
@@ -30,7 +30,7 @@ from hopplus.evaluation.statistics import ENOUGH, Estimate
 from hopplus.learning.train import Moment, train
 from hopplus.report.ladder import ladder_page
 from hopplus.report.summary import summarise
-from hopplus.runs.folder import RunFolder
+from hopplus.runs.folder import RunFolder, check_name
 from hopplus.runs.progress import Progress
 from hopplus.runs.watchdog import say
 from hopplus.runtime import device_line
@@ -71,7 +71,8 @@ class Ablate:
     def run(self) -> int:
         check(math.isfinite(self.level), "--level", self.level, "a number")
         rungs = choose(self.rungs)
-        name = self.name or f"ladder-{time.strftime('%Y%m%d-%H%M%S')}"
+        stamped = f"ladder-{time.strftime('%Y%m%d-%H%M%S')}"
+        name = check_name(stamped if self.name is None else self.name)
         folder = self.runs / name
         settled = {short: self._settled(rung) for short, rung in rungs.items()}
         made = {short: rung_run(folder / short, config) for short, config in settled.items()}
@@ -92,7 +93,8 @@ class Ablate:
         if self.json:
             print(json.dumps({"folder": str(folder), "page": page, **figures}, indent=2))
             return 0
-        print_rows(rows, f"{folder}, {self.seeds} seeds", self.level)
+        print_rows(rows, f"{folder}, {self.seeds} seed{'s' * (self.seeds > 1)}", self.level)
+        print_differences({rungs[short].title: config for short, config in settled.items()})
         if self.seeds < ENOUGH:
             print(f"with {self.seeds} of {ENOUGH} seeds the intervals are wide: too few to tell")
         print(f"all figures, the curves and the runs are in {folder}")
@@ -129,7 +131,7 @@ def climb(title: str, run: RunFolder) -> None:
     with Progress(title, config.updates * config.ppo.steps, "steps") as progress:
 
         def show(moment: Moment) -> None:
-            note = f"return {moment.returns.mean():.2f}" if moment.returns is not None else ""
+            note = "" if moment.mean_return is None else f"return {moment.mean_return:.2f}"
             progress.advance(moment.steps - progress.done, note)
 
         train(run, show)
@@ -168,6 +170,19 @@ def print_rows(rows: Sequence[Row], title: str, level: float) -> None:
     console.print(steps)
     console.print(times)
     print("returns over the last tenth; differences are of the same seeds; intervals of 95%")
+
+
+def print_differences(configs: Mapping[str, TrainConfig]) -> None:
+    """The settings in which each rung differs from the first, whose values stand in brackets."""
+    first, *others = configs
+    for title in others:
+        found = differing([configs[first], configs[title]])
+        pairs = [f"{name} {_setting(b)} ({_setting(a)})" for name, (a, b) in found.items()]
+        print(f"{title} differs from {first} in {', '.join(pairs) or 'nothing'}")
+
+
+def _setting(value: object) -> str:
+    return ("+".join(value) or "none") if isinstance(value, tuple) else str(value)
 
 
 def _table(title: str, columns: Sequence[str]) -> Table:

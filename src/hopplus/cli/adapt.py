@@ -21,7 +21,8 @@ from hopplus.evaluation.statistics import Estimate
 from hopplus.evaluation.streams import AtTheEnd, ByEpisode, Score
 from hopplus.evaluation.trials import Names
 from hopplus.games import make_game
-from hopplus.learning.restore import PLAYER_FILE, find_guests
+from hopplus.learning.names import PLAYER_FILE
+from hopplus.learning.restore import find_guests
 from hopplus.report.adaptation import adaptation_page
 from hopplus.runs.progress import Progress
 
@@ -32,11 +33,12 @@ class Adapt:
     episode."""
 
     subject: Annotated[tuple[str, ...], tyro.conf.Positional]
-    """A run, whose player is tried in each of its seeds; exported players, each as a seed; or a
-    preset, which first learns against all mixtures."""
+    """A run, whose player is tried in each of its seeds (runs/a#1 for one of them, runs/a@2 for the
+    player of seat 2 wherever it sits); exported players, each as a seed; or a preset, which first
+    learns against all mixtures."""
     against: tuple[str, ...] = ("all",)
     """The others, from the next seat on, one name per seat: stag,stag,hare noisy-hare:0.2,stag,hare
-    runs/a@1,runs/a@2,switch ...; learn for one who goes on learning too (online only); all for
+    runs/a@1,runs/a#1@2,switch ...; learn for one who goes on learning too (online only); all for
     every mixture of the game's scripted players."""
     episodes: int | None = None
     """Episodes of a trial; five when not given."""
@@ -133,9 +135,8 @@ class Adapt:
     def _page(
         self, subject: Subject, learning: str, found: Adaptation, known: References | None
     ) -> str | None:
-        folder = Path(subject.name) if subject.config else Path()
         return written(
-            self.out or folder / "adaptation.html",
+            self.out or subject.folder / "adaptation.html",
             lambda: adaptation_page(subject.name, found, known, learning, this_command()),
         )
 

@@ -32,7 +32,7 @@ class Collect(Playing):
     def run(self) -> int:
         check_positive(episodes=self.episodes, games=self.games)
         check_games(self.games)
-        config, _, company = self.setup()
+        config, _, company, _ = self.setup()
         out = self.out or Path("data") / time.strftime("%Y%m%d-%H%M%S")
         with Progress("recording", self.episodes, "episodes") as progress:
             try:

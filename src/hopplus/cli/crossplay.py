@@ -1,7 +1,8 @@
 """`hopplus crossplay`: how do players of different runs get on with each other?"""
 
 import json
-from dataclasses import dataclass, field
+import time
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -15,9 +16,10 @@ from hopplus.config import ConfigError, GameConfig, SearchConfig
 from hopplus.evaluation.crossplay import Crossplay, Member, crossplay, make_member
 from hopplus.games import make_game
 from hopplus.games.game import Game
-from hopplus.learning.restore import run_seats
+from hopplus.learning.names import PLAYER_FILE, RunName, is_guest, read_run_name
+from hopplus.learning.restore import find_trained, run_players
 from hopplus.runs.checkpoint import write_durably
-from hopplus.runs.folder import RunFolder, clear_errors, open_run
+from hopplus.runs.folder import check_free, clear_errors
 from hopplus.runs.progress import Progress
 
 
@@ -26,15 +28,15 @@ class CrossPlay:
     """Put one player of each run among those of each other, in every seat in turn."""
 
     members: Annotated[tuple[str, ...], tyro.conf.Positional]
-    """Runs, or scripted players (stag, hare, random), two or more; a run's seed behind an @, as in
-    runs/a@2, the first without."""
+    """Two or more: runs (runs/a#1 for the players of seed 1, of the first without; runs/a#1@2 for
+    the one of seat 2 in every seat), exported players, or scripted ones (stag, hare, random)."""
     episodes: int = 1000
     """Episodes for each seat of each pair."""
     search: SearchConfig = field(default_factory=SearchConfig)
     seed: int = 0
     """Seed of everything random."""
-    out: Path = Path("crossplay")
-    """Folder for the picture and the JSON file."""
+    out: Path | None = None
+    """Folder for the picture and the JSON file; crossplay/ and the time when not given."""
     json: bool = False
     """Print JSON instead of a table."""
 
@@ -43,51 +45,60 @@ class CrossPlay:
         check_seed(self.seed)
         if len(self.members) < 2:
             raise ConfigError("crossplay needs two or more: runs, or scripted players")
-        runs = {name: _open(name) for name in self.members}
-        games = {name: run.config().game for name, (run, _) in _known(runs).items()}
-        if len(set(games.values())) > 1:
+        out = self.out or Path("crossplay") / time.strftime("%Y%m%d-%H%M%S")
+        check_free(out)
+        who = [(name, _who(name)) for name in self.members]
+        games = {run.open().config().game for _, run in who if run}
+        if len(games) > 1:
             raise ConfigError("the runs are of different games, which have no players in common")
-        game = make_game(next(iter(games.values()), GameConfig()))
-        members = [self._member(name, runs[name], game) for name in self.members]
+        game = make_game(next(iter(games), GameConfig()))
+        members = [self._member(name, run, game) for name, run in who]
         total = len(members) ** 2 * game.seats * self.episodes
         with Progress("playing", total, "episodes") as progress:
             key = jax.random.key(self.seed)
             found = crossplay(game, members, key, self.episodes, progress.advance)
-        self._write(found)
+        _write(out, found)
         if self.json:
-            print(json.dumps({"game": game.name, **found.as_json()}, indent=2))
+            print(json.dumps({"game": game.name, "out": str(out), **found.as_json()}, indent=2))
             return 0
         print_crossplay(found, self.episodes)
-        print(f"the picture and all figures are in {self.out}")
+        print(f"the picture and all figures are in {out}")
         return 0
 
-    def _member(self, name: str, found: tuple[RunFolder, int] | None, game: Game) -> Member:
-        if found is None:
-            return make_member(name, [name] * game.seats, {}, game, self.search)
-        called, known = run_seats(*found)
-        return make_member(name, called, known, game, self.search)
-
-    def _write(self, found: Crossplay) -> None:
-        from hopplus.evaluation.crossplay_picture import draw_crossplay
-
-        draw_crossplay(self.out / "crossplay.png", found)
-        text = json.dumps(found.as_json(), indent=2, allow_nan=False)
-        with clear_errors(f"write in {self.out}"):
-            write_durably(self.out / "crossplay.json", text.encode())
+    def _member(self, name: str, run: RunName | None, game: Game) -> Member:
+        if run is not None and run.seat is None:
+            # The run's learners alone: where nobody has learned, the first who has sits down.
+            known = {str(seat): one for seat, one in run_players(run.open(), run.seed).items()}
+            first = next(iter(known))
+            names = [str(seat) if str(seat) in known else first for seat in range(game.seats)]
+            return make_member(str(run), names, known, game, self.search)
+        called = name if run is None else str(run)
+        known = {called: find_trained(called)} if is_guest(called) else {}
+        return make_member(called, [called] * game.seats, known, game, self.search)
 
 
-def _open(name: str) -> tuple[RunFolder, int] | None:
-    """The run and which of its seeds; None for a scripted player."""
-    path, _, number = name.rpartition("@")
-    if path and number.isdigit():
-        return open_run(Path(path)), int(number)
-    return (open_run(Path(name)), 0) if Path(name).exists() else None
+def _who(name: str) -> RunName | None:
+    """The run that is meant, with its seed; None for a scripted player or one in a file."""
+    if name.endswith(PLAYER_FILE) or not (is_guest(name) or Path(name).exists()):
+        return None
+    said = read_run_name(name)
+    if said.seat is not None and said.seed is None:
+        raise ConfigError(
+            f"{name!r} once meant a seed here and means a seat elsewhere: write"
+            f" {said.path}#{said.seat} for seed {said.seat}, or the seed and the seat, as in"
+            f" {said.path}#0@{said.seat}"
+        )
+    return replace(said, seed=said.open().config().seed if said.seed is None else said.seed)
 
 
-def _known(
-    runs: dict[str, tuple[RunFolder, int] | None],
-) -> dict[str, tuple[RunFolder, int]]:
-    return {name: run for name, run in runs.items() if run}
+def _write(out: Path, found: Crossplay) -> None:
+    from hopplus.evaluation.crossplay_picture import draw_crossplay
+
+    text = json.dumps(found.as_json(), indent=2, allow_nan=False)
+    with clear_errors(f"write in {out}"):
+        out.mkdir(parents=True, exist_ok=True)
+        write_durably(out / "crossplay.json", text.encode())
+    draw_crossplay(out / "crossplay.png", found)
 
 
 def print_crossplay(found: Crossplay, episodes: int) -> None:

@@ -1,35 +1,39 @@
 """`hopplus export`: one player of a run, as a file of its own."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
 import tyro
 
 from hopplus.config import ConfigError
-from hopplus.learning.restore import run_players
+from hopplus.learning.names import full_name, read_run_name
+from hopplus.learning.restore import find_trained
 from hopplus.learning.trained import named, write_player
-from hopplus.runs.folder import open_run
+from hopplus.runs.folder import check_free
 
 
 @dataclass(frozen=True)
 class Export:
     """Write one learned player of a run as a safetensors file that any seat can take."""
 
-    run_folder: Annotated[Path, tyro.conf.Positional]
-    """The run."""
+    run_name: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
+    """The run and whose player: runs/a@2 for that of seat 2, runs/a#1@2 for that of seed 1; without
+    a seed it is the first."""
     out: Path
     """The file to write, such as player.safetensors."""
-    seat: int = 0
-    """Whose player."""
-    run_seed: int = 0
-    """Which of the run's seeds, counted from 0."""
+    seat: int | None = None
+    """The seat, if it does not stand behind the run; 0 when it stands nowhere."""
 
     def run(self) -> int:
-        players = run_players(open_run(self.run_folder), self.run_seed)
-        if self.seat not in players:
-            raise ConfigError(f"--seat is {self.seat} but the learned players are {list(players)}")
-        name = f"{self.run_folder.name}@{self.seat}"
-        write_player(self.out, named(players[self.seat], name))
+        said = read_run_name(self.run_name)
+        if None not in (self.seat, said.seat):
+            raise ConfigError(f"{self.run_name} names a seat already: leave --seat out")
+        seat = next((one for one in (self.seat, said.seat) if one is not None), 0)
+        whole = full_name(str(replace(said, seat=seat)), seat)
+        player = find_trained(whole)
+        check_free(self.out)
+        name = Path(whole).name
+        write_player(self.out, named(player, name))
         print(f"{name} written to {self.out}")
         return 0

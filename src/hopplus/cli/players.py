@@ -1,7 +1,7 @@
 """Who plays: shared by the commands that let players play."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Annotated, NamedTuple
 
 import tyro
@@ -11,10 +11,12 @@ from hopplus.config import MIXED, ConfigError, GameConfig, SearchConfig
 from hopplus.games import make_game
 from hopplus.games.game import Game
 from hopplus.learning.company import Company, make_company
-from hopplus.learning.restore import find_guests, full_name, run_seats
-from hopplus.learning.trained import Trained, named
+from hopplus.learning.names import MARKS, full_name, read_run_name, seeds_said
+from hopplus.learning.restore import Seated, find_guests, seats_by_seed
+from hopplus.learning.trained import named
 from hopplus.players.seating import options, split_names
-from hopplus.runs.folder import open_run
+
+RUN = "run"  # in a list of players, whoever sits there in the run that is given
 
 
 class Setup(NamedTuple):
@@ -23,54 +25,101 @@ class Setup(NamedTuple):
     config: GameConfig
     game: Game
     company: Company
+    focal: tuple[int, ...]  # the seats that means are about
+
+
+class Setups(NamedTuple):
+    """The same for each of a run's seeds; without a run there is one, of no seed."""
+
+    seeds: list[int]
+    each: list[Setup]
 
 
 @dataclass(frozen=True)
 class Playing:
     """The options of every command that lets players play."""
 
-    run_folder: Annotated[Path | None, tyro.conf.Positional] = None
-    """A run whose players play."""
+    run_name: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")] = None
+    """A run whose players play: runs/a, or runs/a#1 for its seed 1."""
     players: Annotated[str | None, tyro.conf.arg(aliases=("--seats",))] = None
     """Who sits where, one name per seat: stag,stag,hare,random (see `hopplus list players`), a run
-    (runs/a, runs/a@2), an exported player, run for the run given first, or a mixture of such names
-    (stag|hare) of whom one is drawn for each episode; a mixture alone is for every seat."""
+    (runs/a for its player of that seat, runs/a@2 for that of seat 2, runs/a#1@2 for that of seed 1
+    and seat 2), an exported player, run for the run given first (also run@2), or a mixture of such
+    names (stag|hare) of whom one is drawn for each episode; a mixture alone is for every seat."""
     greedy: bool = False
     """Learned players take their best action instead of drawing from their policy."""
-    run_seed: int = 0
-    """Which of the run's seeds, counted from 0."""
     game: GameConfig = field(default_factory=GameConfig)
     search: SearchConfig = field(default_factory=SearchConfig)
     seed: int = 0
     """Seed of everything random."""
 
     def setup(self) -> Setup:
-        """The game and who plays it, from a run, from names, or both.
+        """The game and who plays it: of the run's first seed, unless another is named."""
+        return self.setups(every_seed=False).each[0]
+
+    def setups(self, *, every_seed: bool = True) -> Setups:
+        """The game and who plays it, from a run, from names, or both; for every seed of the run
+        that is meant.
 
         With a run, its own game is played, `run` means whoever sits there in the run, and that is
         everyone when no names are given.
         """
         check_seed(self.seed)
-        run, players, game = self.run_folder, self.players, self.game
-        if run is None and players is None:
-            raise ConfigError("who plays? Give a run folder, or --players stag,stag,hare,random")
-        own: list[str] = []
-        known: dict[str, Trained] = {}
-        if run is not None:
-            if game != GameConfig():
-                raise ConfigError(f"{run} has a game of its own: leave --game options out")
-            folder = open_run(run)
-            game = folder.config().game
-            own, known = run_seats(folder, self.run_seed)
-        asked = split_names(players, game.seats) if players else ["run"] * game.seats
-        names = []
-        for seat, name in enumerate(asked):
-            called = [own[seat] if one == "run" and run else one for one in options(name)]
-            names.append(full_name(MIXED.join(called), seat))
+        if self.run_name is None:
+            if self.players is None:
+                raise ConfigError(
+                    "who plays? Give a run folder, or --players stag,stag,hare,random"
+                )
+            return Setups([], [self._seated(self.game, None)])
+        if self.game != GameConfig():
+            raise ConfigError(f"{self.run_name} has a game of its own: leave --game options out")
+        said = read_run_name(self.run_name)
+        if said.seat is not None:
+            raise ConfigError(
+                f"{said} is one player of a run: name it in --players, and here the run alone"
+            )
+        run = said.open()
+        config = run.config()
+        seeds = seeds_said(said, config)[: None if every_seed else 1]
+        return Setups(seeds, [self._seated(config.game, of) for of in seats_by_seed(run, seeds)])
+
+    def _seated(self, config: GameConfig, run: Seated | None) -> Setup:
+        asked = split_names(self.players, config.seats) if self.players else [RUN] * config.seats
+        names = [self._called(name, seat, run) for seat, name in enumerate(asked)]
+        known = run.known if run else {}
         elsewhere = [one for name in names for one in options(name) if one not in known]
         known = {**known, **find_guests(elsewhere)}
         if self.search != SearchConfig() and not known:
             raise ConfigError("--search options are given, but nobody here has learned anything")
-        made = make_game(game)
+        game = make_game(config)
         seated = {name: named(player, name, greedy=self.greedy) for name, player in known.items()}
-        return Setup(game, made, make_company(names, made, seated, search=self.search))
+        company = make_company(names, game, seated, search=self.search)
+        own = _holding(names, run.learners) if run else ()
+        everyone = tuple(range(config.seats))
+        return Setup(config, game, company, own or _holding(names, list(known)) or everyone)
+
+    def _called(self, name: str, seat: int, run: Seated | None) -> str:
+        """The name in full, with the run's own in place of `run` and `run@2`."""
+        found = []
+        for one in options(name):
+            own = one == RUN or (one.startswith(RUN) and one[len(RUN)] in MARKS)
+            if own and run is None:
+                raise ConfigError(f"{one!r} is somebody of the run given first, and there is none")
+            found.append(_of_run(one, seat, run) if own and run else full_name(one, seat))
+        return MIXED.join(found)
+
+
+def _of_run(name: str, seat: int, run: Seated) -> str:
+    """Whom `run` or `run@2` means, in that seat."""
+    said = read_run_name(name)
+    if said.seed is not None:
+        raise ConfigError(f"{name!r}: name the seed behind the run itself, as in runs/a#1")
+    wanted = seat if said.seat is None else said.seat
+    if wanted >= len(run.names):
+        raise ConfigError(f"{name!r}: the run has the seats 0 to {len(run.names) - 1}")
+    return run.names[wanted]
+
+
+def _holding(names: Sequence[str], some: Sequence[str]) -> tuple[int, ...]:
+    """The seats in which always one of these sits."""
+    return tuple(seat for seat, name in enumerate(names) if set(options(name)) <= set(some))

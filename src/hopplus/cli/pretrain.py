@@ -23,7 +23,7 @@ from hopplus.diagnosis.measures import write_measures
 from hopplus.diagnosis.models import make_diagnosis, measure_seeds
 from hopplus.learning.parts import doubts
 from hopplus.learning.pretrain import Epoch, new_pretrain, open_session, pretrain
-from hopplus.runs.folder import RunFolder
+from hopplus.runs.folder import RunFolder, check_name
 from hopplus.runs.progress import Progress
 from hopplus.runs.watchdog import Watchdog, say
 
@@ -50,8 +50,9 @@ class Pretrain:
 
     def run(self) -> int:
         config: PretrainConfig = self.config
-        stamp = time.strftime("%Y%m%d-%H%M%S")
-        run = new_pretrain(self.runs / (self.name or f"{config.kind}-{stamp}"), config)
+        stamped = f"{config.kind}-{time.strftime('%Y%m%d-%H%M%S')}"
+        name = check_name(stamped if self.name is None else self.name)
+        run = new_pretrain(self.runs / name, config)
         for doubt in doubts(config, from_json(GameConfig, run.facts()["game"])):
             say(doubt)
         return carry_on_pretrain(run, self.json)
@@ -60,6 +61,8 @@ class Pretrain:
 def carry_on_pretrain(run: RunFolder, as_json: bool, data_path: Path | None = None) -> int:
     """Fit to the end, with progress, and measure after every epoch; Ctrl-C leaves a run that can be
     resumed."""
+    if run.result():
+        say(f"{run.path} is finished; it is measured again")
     session = open_session(run, data_path)
     data, config = session.data, session.config
     diagnosis = make_diagnosis(session.setting, data, data.origin, EPOCH_ROWS)

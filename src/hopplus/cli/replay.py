@@ -48,7 +48,7 @@ class Replay(Playing):
 
     def run(self) -> int:
         self._check()
-        _, game, company = self.setup()
+        _, game, company, _ = self.setup()
         if self.seat is not None:
             allowed = f"from 0 to {game.seats - 1}"
             check(0 <= self.seat < game.seats, "--seat", self.seat, allowed)

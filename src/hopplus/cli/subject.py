@@ -9,10 +9,10 @@ from pathlib import Path
 
 from hopplus.cli.train import carry_on
 from hopplus.config import ConfigError, GameConfig, TrainConfig
-from hopplus.learning.restore import PLAYER_FILE, new_run, run_players
+from hopplus.learning.names import PLAYER_FILE, RunName, read_run_name, seeds_said
+from hopplus.learning.restore import new_run, player_in, players_by_seed
 from hopplus.learning.trained import Trained, read_player
 from hopplus.presets import PRESETS
-from hopplus.runs.folder import open_run
 from hopplus.runs.watchdog import say
 
 
@@ -23,16 +23,26 @@ class Subject:
     name: str
     game: GameConfig
     players: Sequence[Mapping[int, Trained]]
+    folder: Path = Path()  # for what is written about them
     config: TrainConfig | None = None  # of their run; None for players alone
 
 
 def game_of(names: Sequence[str], game: GameConfig) -> GameConfig:
     """The game that is played by whoever is meant: a run's own, or the one given."""
-    if len(names) == 1 and not names[0].endswith(PLAYER_FILE) and Path(names[0]).exists():
-        if game != GameConfig():
-            raise ConfigError(f"{names[0]} has a game of its own: leave --game options out")
-        return open_run(Path(names[0])).config().game
-    return game
+    said = _run_named(names[0]) if len(names) == 1 else None
+    if said is None:
+        return game
+    if game != GameConfig():
+        raise ConfigError(f"{names[0]} has a game of its own: leave --game options out")
+    return said.open().config().game
+
+
+def _run_named(name: str) -> RunName | None:
+    """The run of a name that is no preset's and no player's, if there is one."""
+    if name.endswith(PLAYER_FILE) or (name in PRESETS and not Path(name).exists()):
+        return None
+    said = read_run_name(name)
+    return said if said.path.exists() else None
 
 
 def find_subject(
@@ -56,12 +66,21 @@ def find_subject(
             if carry_on(run, False):
                 raise KeyboardInterrupt
         say(f"{first} has learned; from now on: hopplus adapt {run.path}")
-    elif Path(first).exists():
-        run = open_run(Path(first))
+        said = RunName(run.path)
+    elif found := _run_named(first):
+        said, run = found, found.open()
     else:
         near = get_close_matches(first, PRESETS, 1)
         hint = f" (did you mean {near[0]}?)" if near else ""
         raise ConfigError(f"{first!r} is neither a run's folder nor a preset{hint}")
     config = run.config()
-    players = [run_players(run, number) for number in range(config.seeds)]
-    return Subject(str(run.path), config.game, players, config)
+    by_seed = players_by_seed(run, seeds_said(said, config))
+    players = [_of_seat(said, found) for found in by_seed.values()]
+    return Subject(str(said), config.game, players, run.path, config)
+
+
+def _of_seat(said: RunName, players: dict[int, Trained]) -> dict[int, Trained]:
+    """The player of the seat that is named, for wherever it sits, or all of them."""
+    if said.seat is None:
+        return players
+    return {said.seat: player_in(said.seat, players, said.path)}

@@ -2,9 +2,9 @@
 
 import json
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import tyro
@@ -12,12 +12,13 @@ from rich.console import Console
 from rich.table import Table
 
 from hopplus.cli.pretrain import carry_on_pretrain
-from hopplus.config import TrainConfig
+from hopplus.config import ConfigError, TrainConfig
 from hopplus.evaluation.statistics import seat_order_test
-from hopplus.learning.restore import learns_everywhere, new_run
+from hopplus.learning.restore import learns_everywhere, new_run, seat_names
 from hopplus.learning.train import Moment, train
 from hopplus.presets import PRESETS
-from hopplus.runs.folder import RunFolder, open_run
+from hopplus.runs.checkpoint import steps_of
+from hopplus.runs.folder import RunFolder, check_name, open_run
 from hopplus.runs.progress import Progress
 from hopplus.runs.watchdog import say
 
@@ -39,17 +40,20 @@ class Train:
     def run(self) -> int:
         config: TrainConfig = self.config
         config.search.check_asked()
-        stamp = time.strftime("%Y%m%d-%H%M%S")
-        run = new_run(self.runs / (self.name or f"run-{stamp}"), config)
+        name = f"run-{time.strftime('%Y%m%d-%H%M%S')}" if self.name is None else self.name
+        run = new_run(self.runs / check_name(name), config)
         return carry_on(run, self.json)
 
 
 @dataclass(frozen=True)
 class Resume:
-    """Go on with a run that was stopped, as if it had not been."""
+    """Go on with a run that was stopped, as if it had not been; or make a finished one longer."""
 
     run_folder: Annotated[Path, tyro.conf.Positional]
     """The run's folder."""
+    steps: int | None = None
+    """Environment steps of each seed that the run is to have in the end, if other than it was to
+    have: what falls over a run (learning rate, entropy bonus) does so over these from here on."""
     data: Path | None = None
     """Where the recorded play of a run of `hopplus pretrain` is now, if it was moved."""
     json: bool = False
@@ -57,25 +61,46 @@ class Resume:
 
     def run(self) -> int:
         run = open_run(self.run_folder)
-        if run.kind == TrainConfig.kind:
-            return carry_on(run, self.json)
-        return carry_on_pretrain(run, self.json, self.data)
+        if run.kind != TrainConfig.kind:
+            if self.steps is not None:
+                raise ConfigError(f"--steps is given, but {run.path} is fitted by epochs")
+            return carry_on_pretrain(run, self.json, self.data)
+        if self.data is not None:
+            raise ConfigError(f"--data is given, but {run.path} plays for itself: leave it out")
+        if self.steps is not None:
+            extend(run, self.steps)
+        elif run.result():
+            done = run.config().updates * run.config().ppo.steps
+            more = f"hopplus resume {run.path} --steps {2 * done:.0e}"
+            say(f"{run.path} is finished, after {done:,} steps; to go on: {more}")
+        return carry_on(run, self.json)
+
+
+def extend(run: RunFolder, steps: int) -> None:
+    """Let a run have so many steps in the end."""
+    config = run.config()
+    longer = replace(config, steps=steps)
+    done = steps_of(run.checkpoints)
+    if longer.updates <= config.updates and run.result():
+        raise ConfigError(
+            f"--steps is {steps:,}, and {run.path} has {config.updates * config.ppo.steps:,}"
+            " already: give more to go on"
+        )
+    if done and longer.updates < done[-1]:
+        raise ConfigError(
+            f"--steps is {steps:,}, and {run.path} has come to {done[-1] * config.ppo.steps:,}"
+            " already: give more to go on"
+        )
+    with run.locked():
+        run.set_config(longer)
 
 
 def carry_on(run: RunFolder, as_json: bool) -> int:
     """Train to the end, with progress; Ctrl-C leaves a run that can be resumed."""
     config = run.config()
     with Progress("training", config.updates * config.ppo.steps, "steps") as progress:
-
-        def show(moment: Moment) -> None:
-            note = ""
-            if moment.returns is not None:
-                seats = " ".join(f"{value:.2f}" for value in moment.returns)
-                note = f"return {moment.returns.mean():.2f} (seats {seats})"
-            progress.advance(moment.steps - progress.done, note)
-
         try:
-            result = train(run, show)
+            result = train(run, lambda moment: _show(moment, progress))
         except KeyboardInterrupt:
             say(f"stopped; go on with: hopplus resume {run.path}")
             return 130
@@ -84,22 +109,44 @@ def carry_on(run: RunFolder, as_json: bool) -> int:
     result = {**result, "seat_order_p": chance}
     if as_json:
         print(json.dumps({"run": str(run.path), **result}, indent=2))
-        return 0
+    else:
+        print_result(run, config, result)
+    return 0
+
+
+def _show(moment: Moment, progress: Progress) -> None:
+    """The learners' mean return, and that of every seat, learners marked if not all are."""
+    note = ""
+    if moment.returns is not None:
+        partly = len(moment.learning) < len(moment.returns)
+        seats = " ".join(
+            f"{value:.2f}{'*' if partly and seat in moment.learning else ''}"
+            for seat, value in enumerate(moment.returns)
+        )
+        note = f"return {moment.mean_return:.2f} (seats {seats})"
+    progress.advance(moment.steps - progress.done, note)
+
+
+def print_result(run: RunFolder, config: TrainConfig, result: dict[str, Any]) -> None:
+    """What came of the run for people, on stdout: of every seat, and the mean of the learners."""
+    names, learning = seat_names(config), result["learning_seats"]
+    partly = len(learning) < len(names)
     table = Table(title=f"{run.path}, {result['steps']:,} steps", title_justify="left")
     table.add_column("seed", justify="right")
-    for seat in range(config.game.seats):
-        table.add_column(f"seat {seat}", justify="right")
-    table.add_column("mean", justify="right")
-    for seed, seats in zip(result["seeds"], result["returns"], strict=True):
-        mean = sum(seats) / len(seats)
+    for seat, name in enumerate(names):
+        who = f"\n{'* ' * (seat in learning)}{name}" if partly else ""
+        table.add_column(f"seat {seat}{who}", justify="right", overflow="fold")
+    table.add_column(f"mean{chr(10)}of *" if partly else "mean", justify="right")
+    rows = zip(result["seeds"], result["returns"], result["mean_return_by_seed"], strict=True)
+    for seed, seats, mean in rows:
         table.add_row(str(seed), *(f"{value:.3f}" for value in seats), f"{mean:.3f}")
     Console().print(table)
-    if chance is not None:
+    if (chance := result["seat_order_p"]) is not None:
         print(f"seats differ as much as they do with chance {chance:.3f} if they are all alike")
+    whose = "of the learning seats (*) " if partly else ""
     print(
-        f"returns over the last tenth; mean {result['mean_return']:.3f}, value loss"
+        f"returns over the last tenth; mean {whose}{result['mean_return']:.3f}, value loss"
         f" {result['value_loss']:.3f}; {result['seconds']:.0f} s, of which"
         f" {result['first_update_seconds']:.0f} s until the first update (compilation)"
         + (f", then {rate:,.0f} steps/s" if (rate := result["steps_per_second"]) else "")
     )
-    return 0

@@ -25,7 +25,7 @@ from hopplus.config.online import (
     PartName,
     WorldOnline,
 )
-from hopplus.config.plain import from_json, to_json
+from hopplus.config.plain import differing, from_json, to_json
 from hopplus.config.search import SearchConfig
 from hopplus.config.train import FOR_EVER, MIXED, PPOConfig, TrainConfig
 
@@ -60,6 +60,7 @@ __all__ = [
     "WorldOnline",
     "check",
     "check_whole",
+    "differing",
     "from_json",
     "to_json",
 ]

@@ -200,3 +200,8 @@ class TrainConfig:
     @property
     def updates(self) -> int:
         return max(1, self.steps // self.ppo.steps)
+
+    @property
+    def seed_numbers(self) -> range:
+        """The seeds by their own numbers, as tables show them."""
+        return range(self.seed, self.seed + self.seeds)

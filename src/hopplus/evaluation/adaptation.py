@@ -14,7 +14,7 @@ from hopplus.evaluation.statistics import Estimate, estimate
 from hopplus.evaluation.streams import Score
 from hopplus.evaluation.trials import Names, make_trials, mixtures
 from hopplus.games.game import Game
-from hopplus.learning.restore import full_name, is_guest
+from hopplus.learning.names import full_name, is_guest
 from hopplus.learning.trained import Trained
 from hopplus.players.scripted import scripted
 from hopplus.players.seating import split_names

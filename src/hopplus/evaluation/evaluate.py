@@ -1,6 +1,6 @@
 """How well do these players do together? Whole episodes, each played once."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -94,16 +94,34 @@ def evaluate(
 
 
 @dataclass(frozen=True)
+class Measured:
+    """A mean with two intervals: over episodes, for these very players, and over seeds."""
+
+    episodes: Estimate
+    seeds: Estimate | None  # None without several seeds
+    by_seed: np.ndarray  # [S]
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            **self.episodes.as_json(),
+            "over_seeds": self.seeds.as_json() if self.seeds else None,
+            "by_seed": self.by_seed.tolist(),
+        }
+
+
+@dataclass(frozen=True)
 class Evaluation:
-    """The episodes in figures."""
+    """The episodes in figures; S is 1 where players have no seeds."""
 
     game: str
     players: tuple[str, ...]
     kinds: tuple[str, ...]
-    episodes: int
-    returns: tuple[Estimate, ...]  # [N]
-    mean_return: Estimate  # of the seats' mean
-    joint_return: Estimate
+    episodes: int  # of each seed
+    seeds: tuple[int, ...]  # those of the run; none without one
+    focal: tuple[int, ...]  # the seats that the mean is over
+    returns: tuple[Measured, ...]  # [N]
+    mean_return: Measured  # of the focal seats' mean
+    joint_return: Measured
     best_joint_return: float
     took: np.ndarray  # [N, K] per episode
     taken: np.ndarray  # [K] per episode
@@ -124,7 +142,9 @@ class Evaluation:
         return {
             "game": self.game,
             "episodes": self.episodes,
+            "seeds": list(self.seeds),
             "seats": seats,
+            "mean_over_seats": list(self.focal),
             "mean_return": self.mean_return.as_json(),
             "joint_return": self.joint_return.as_json(),
             "best_joint_return": self.best_joint_return,
@@ -133,20 +153,40 @@ class Evaluation:
         }
 
 
-def summarise(game: Game, seating: Seating, episodes: Episodes) -> Evaluation:
-    """Means and intervals of what came of the episodes."""
-    returns = episodes.returns.astype(np.float64)
+def summarise(
+    game: Game,
+    seating: Seating,
+    played: Sequence[Episodes],
+    focal: Sequence[int] | None = None,
+    seeds: Sequence[int] = (),
+) -> Evaluation:
+    """Means and intervals of what came of the episodes of each of [S] seeds; `focal` are the seats
+    to take the mean over, all when not given."""
+    everyone = tuple(range(game.seats))
+    focal = tuple(focal) if focal is not None else everyone
+    returns = np.stack([one.returns for one in played]).astype(np.float64)  # [S, E, N]
+    together: Episodes = jax.tree.map(lambda *leaves: np.concatenate(leaves), *played)
     return Evaluation(
         game=game.name,
         players=seating.names,
         kinds=tuple(game.targets),
-        episodes=len(returns),
-        returns=tuple(estimate(returns[:, seat]) for seat in range(game.seats)),
-        mean_return=estimate(returns.mean(axis=1)),
-        joint_return=estimate(returns.sum(axis=1)),
+        episodes=returns.shape[1],
+        seeds=tuple(seeds),
+        focal=focal,
+        returns=tuple(measured(returns[:, :, seat]) for seat in everyone),
+        mean_return=measured(returns[:, :, list(focal)].mean(axis=2)),
+        joint_return=measured(returns.sum(axis=2)),
         best_joint_return=game.best_joint_return,
-        took=episodes.took.mean(axis=0),
-        taken=episodes.taken.mean(axis=0),
-        illegal=episodes.illegal.mean(axis=0),
-        length=estimate(episodes.length.astype(np.float64)),
+        took=together.took.mean(axis=0),
+        taken=together.taken.mean(axis=0),
+        illegal=together.illegal.mean(axis=0),
+        length=estimate(together.length.astype(np.float64)),
     )
+
+
+def measured(samples: np.ndarray) -> Measured:
+    """Of [S, E] samples of as many episodes for each seed."""
+    by_seed = samples.mean(axis=1)
+    # All seeds play the same boards, so that an episode is one sample, whatever their number.
+    over_episodes = estimate(samples.mean(axis=0))
+    return Measured(over_episodes, estimate(by_seed) if len(by_seed) > 1 else None, by_seed)

@@ -25,16 +25,18 @@ from hopplus.runs.folder import RunFolder
 AMONG, FEWER = 256, 64  # episodes to pick from
 
 
-def replays_of(run: RunFolder, run_seed: int = 0, seed: int = 0, among: int | None = None) -> Plain:
-    """Telling episodes of a run's own players; `run_seed` counts the run's seeds from 0."""
+def replays_of(
+    run: RunFolder, run_seed: int | None = None, seed: int = 0, among: int | None = None
+) -> Plain:
+    """Telling episodes of a run's own players, those of its first seed or of `run_seed`."""
     return replays(*run_company(run, run_seed), seed, among)
 
 
-def run_company(run: RunFolder, run_seed: int = 0) -> tuple[Game, Company]:
+def run_company(run: RunFolder, run_seed: int | None = None) -> tuple[Game, Company]:
     """A run's game, and who plays it there."""
     game = make_game(run.config().game)
-    names, known = run_seats(run, run_seed)
-    return game, make_company(names, game, known)
+    seated = run_seats(run, run_seed)
+    return game, make_company(seated.names, game, seated.known)
 
 
 def replays(game: Game, company: Company, seed: int = 0, among: int | None = None) -> Plain:

@@ -13,11 +13,11 @@ from hopplus.config import ConfigError, GameConfig, SearchConfig
 from hopplus.games import make_game
 from hopplus.games.game import Game
 from hopplus.learning.company import fitting
+from hopplus.learning.names import read_run_name
 from hopplus.learning.restore import run_players
 from hopplus.learning.trained import Trained, named, read_player
 from hopplus.players.actor import Actor
 from hopplus.players.planner import Planner
-from hopplus.runs.folder import open_run
 from hopplus.types import Act, Memory, Params, View
 
 
@@ -87,17 +87,20 @@ def _view(observation: Mapping[str, Any]) -> View:
 def load_players(
     run: str | Path,
     *,
-    seed: int = 0,
+    seed: int | None = None,
     greedy: bool = False,
     dice: int = 0,
     search: SearchConfig | None = None,
 ) -> dict[int, LoadedPlayer]:
     """The learned players of a run by seat.
 
-    `seed` counts the run's seeds from 0; `dice` seeds what the players draw. They look ahead as
-    they have learned to, or as `search` says.
+    Those of its first seed, or of `seed`, which may also stand behind the run: runs/a#1. `dice`
+    seeds what the players draw. They look ahead as they have learned to, or as `search` says.
     """
-    folder = open_run(Path(run))
+    said = read_run_name(str(run))
+    if said.seat is not None or None not in (seed, said.seed):
+        raise ConfigError(f"{run} is to be a run and one seed at most: its players come by seat")
+    folder, seed = said.open(), said.seed if seed is None else seed
     game = make_game(folder.config().game)
     return {
         seat: LoadedPlayer(named(trained, f"seat {seat}", greedy=greedy), dice + seat, game, search)

@@ -1,9 +1,9 @@
 """From a run's configuration and files to the things they stand for: its learner, its players."""
 
-import re
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
@@ -14,6 +14,16 @@ from hopplus.learning.beside import make_beside
 from hopplus.learning.company import make_company
 from hopplus.learning.initial import Initial, find_initial, read_initial, write_initial
 from hopplus.learning.learner import Learner, Learning
+from hopplus.learning.names import (
+    INSIDE,
+    PLAYER_FILE,
+    RunName,
+    check_seed_of,
+    full_name,
+    is_guest,
+    is_inside,
+    read_run_name,
+)
 from hopplus.learning.parts import check_world
 from hopplus.learning.seeds import seed_keys
 from hopplus.learning.trained import Trained, named, read_player, write_player
@@ -21,10 +31,7 @@ from hopplus.players.actor import make_actor
 from hopplus.players.planner import with_search
 from hopplus.players.scripted import mixed_names
 from hopplus.players.seating import options, split_names
-from hopplus.runs.folder import RunFolder, make_run, open_run
-
-PLAYER_FILE = ".safetensors"
-INSIDE = "players/"  # where a run keeps players from elsewhere
+from hopplus.runs.folder import RunFolder, make_run
 
 
 def new_run(path: Path, config: TrainConfig) -> RunFolder:
@@ -53,29 +60,15 @@ def seat_names(config: TrainConfig) -> list[str]:
     return split_names(config.seats, seats) if config.seats else ["learn"] * seats
 
 
+def learning_seats(config: TrainConfig) -> list[int]:
+    """The seats whose players learn; returns of the others say nothing about the learning."""
+    return [seat for seat, name in enumerate(seat_names(config)) if name == "learn"]
+
+
 def learns_everywhere(config: TrainConfig) -> bool:
     """Whether every seat learns, so that no seat should do better than another."""
-    return set(seat_names(config)) == {"learn"} and len(set(config.game.weights)) == 1
-
-
-def is_guest(name: str) -> bool:
-    """Whether a name means a run (runs/a, runs/a@2) or a player's file, and no script."""
-    return "/" in name or "@" in name or name.endswith(PLAYER_FILE)
-
-
-def is_inside(name: str) -> bool:
-    """Whether a name means a player that the run keeps in its own folder."""
-    return re.fullmatch(rf"{INSIDE}\d+{re.escape(PLAYER_FILE)}", name) is not None
-
-
-def full_name(name: str, seat: int) -> str:
-    """The name, with the seat it will sit in where it names a run and no seat of it."""
-
-    def full(one: str) -> str:
-        whole = not is_guest(one) or "@" in one or one.endswith(PLAYER_FILE)
-        return one if whole else f"{one}@{seat}"
-
-    return MIXED.join(full(one) for one in options(name))
+    alike = len(set(config.game.weights)) == 1
+    return len(learning_seats(config)) == config.game.seats and alike
 
 
 def find_guests(names: list[str]) -> dict[str, Trained]:
@@ -84,56 +77,88 @@ def find_guests(names: list[str]) -> dict[str, Trained]:
     return {one: find_trained(one) for one in called if is_guest(one)}
 
 
-def find_trained(name: str, seed: int = 0) -> Trained:
-    """The player that `runs/a@2` or `player.safetensors` means."""
+def find_trained(name: str) -> Trained:
+    """The player that `runs/a#1@2` or `player.safetensors` means."""
     if name.endswith(PLAYER_FILE):
         return read_player(Path(name))
-    path, _, number = name.rpartition("@")
-    if not number.isdigit():
-        raise ConfigError(f"{name!r} needs a seat number behind the @")
-    players = run_players(open_run(Path(path)), seed)
-    if int(number) not in players:
-        raise ConfigError(f"seat {number} of {path} is no learned player; {sorted(players)} are")
-    return players[int(number)]
+    said = read_run_name(name)
+    if said.seat is None:
+        raise ConfigError(f"{name!r} is a whole run: name one of its seats, as in {name}@0")
+    return player_in(said.seat, run_players(said.open(), said.seed), said.path)
 
 
-def run_players(run: RunFolder, seed: int = 0) -> dict[int, Trained]:
-    """The learned players of a run by their seats; `seed` counts the run's seeds from 0."""
+def player_in(seat: int, players: dict[int, Trained], run: Path) -> Trained:
+    """The learned player of a seat of a run."""
+    if seat not in players:
+        some = ", ".join(f"{run}@{seat}" for seat in players)
+        raise ConfigError(f"nobody has learned in seat {seat} of {run}: take {some}")
+    return players[seat]
+
+
+def run_players(run: RunFolder, seed: int | None = None) -> dict[int, Trained]:
+    """The learned players of one of a run's seeds, the first when not given, by their seats."""
+    seed = run.config().seed if seed is None else seed
+    return players_by_seed(run, [seed])[seed]
+
+
+def players_by_seed(run: RunFolder, seeds: Sequence[int]) -> dict[int, dict[int, Trained]]:
+    """The learned players of a run by seed and seat."""
     config = run.config()
-    if not 0 <= seed < config.seeds:
-        raise ConfigError(f"the run has {config.seeds} seeds, numbered from 0, and no {seed}")
+    places = {seed: check_seed_of(run, seed) for seed in seeds}
     learner = restored_learner(run)
     saved = run.load(empty_learning(learner, config))
     if saved is None:
         raise ConfigError(f"{run.path} has no usable checkpoint yet")
     # By NumPy: JAX would compile a program for every shape.
-    sets = jax.tree.map(lambda leaf: np.asarray(leaf)[seed], saved.tree.params[learner.learning])
-    shared = learner.actor.shares_params
+    learned = jax.tree.map(np.asarray, saved.tree.params[learner.learning])
     return {
-        int(seat): named(
-            Trained(
-                learner.actor,
-                jax.tree.map(
-                    lambda leaf: jax.device_put(leaf[0 if shared else place]),  # noqa: B023
-                    sets,
-                ),
-                config.search.valuing(config.ppo.discount),
-                config.ppo.prosociality,
-            ),
-            f"seat {seat}",
-        )
-        for place, seat in enumerate(learner.seats)
+        seed: {
+            int(seat): _trained(learner, config, learned, place, number)
+            for number, seat in enumerate(learner.seats)
+        }
+        for seed, place in places.items()
     }
 
 
-def run_seats(run: RunFolder, seed: int = 0) -> tuple[list[str], dict[str, Trained]]:
+def _trained(
+    learner: Learner, config: TrainConfig, learned: Any, seed: int, number: int
+) -> Trained:
+    """The player at these places on the axes of seeds and of learning seats."""
+    which = 0 if learner.actor.shares_params else number
+    params = jax.tree.map(lambda leaf: jax.device_put(leaf[seed][which]), learned)
+    search = config.search.valuing(config.ppo.discount)
+    trained = Trained(learner.actor, params, search, config.ppo.prosociality)
+    return named(trained, f"seat {learner.seats[number]}")
+
+
+@dataclass(frozen=True)
+class Seated:
     """Who sits in each seat of a run, by name, and those of them that have learned."""
-    names = seat_names(run.config())
-    known = {f"{run.path.name}@{seat}": player for seat, player in run_players(run, seed).items()}
-    called = [
-        f"{run.path.name}@{seat}" if name == "learn" else name for seat, name in enumerate(names)
-    ]
-    return called, known | _inside(run)
+
+    names: list[str]  # [N]
+    known: dict[str, Trained]
+    learners: list[str]  # the run's own, who are known too
+
+
+def run_seats(run: RunFolder, seed: int | None = None) -> Seated:
+    """Those of one of a run's seeds, the first when not given, which their names say."""
+    seed = run.config().seed if seed is None else seed
+    return seats_by_seed(run, [seed])[0]
+
+
+def seats_by_seed(run: RunFolder, seeds: Sequence[int]) -> list[Seated]:
+    """The same for several seeds; the names are those of all of them then, without a seed, so that
+    one program serves them all."""
+    names, inside = seat_names(run.config()), _inside(run)
+
+    def seated(seed: int, players: dict[int, Trained]) -> Seated:
+        said = seed if len(seeds) == 1 else None
+        own = {seat: str(RunName(Path(run.path.name), said, seat)) for seat in players}
+        called = [own[seat] if name == "learn" else name for seat, name in enumerate(names)]
+        known = {own[seat]: player for seat, player in players.items()} | inside
+        return Seated(called, known, list(own.values()))
+
+    return [seated(seed, found) for seed, found in players_by_seed(run, seeds).items()]
 
 
 def _inside(run: RunFolder) -> dict[str, Trained]:

@@ -12,7 +12,7 @@ import numpy as np
 from hopplus.config import TrainConfig
 from hopplus.learning.learner import Learning
 from hopplus.learning.programs import Update, first_and_next, next_of
-from hopplus.learning.restore import empty_learning, restored_learner
+from hopplus.learning.restore import empty_learning, learning_seats, restored_learner
 from hopplus.runs.checkpoint import steps_of
 from hopplus.runs.folder import RunError, RunFolder, plain
 from hopplus.runs.interrupt import patient_interrupt
@@ -30,6 +30,12 @@ class Moment:
     update: int
     steps: int  # of each seed
     returns: np.ndarray | None  # [N], mean over the episodes that just ended, if any
+    learning: list[int]  # the seats that learn
+
+    @property
+    def mean_return(self) -> float | None:
+        """Of the seats that learn."""
+        return None if self.returns is None else float(self.returns[self.learning].mean())
 
 
 def train(
@@ -51,7 +57,7 @@ def _train(run: RunFolder, on_update: Callable[[Moment], None]) -> dict[str, Any
     found = run.load(empty_learning(learner, config)) if saved else None
     done, earlier = (found.step, found.facts.get("seconds", 0.0)) if found else (0, 0.0)
     if done == config.updates and (result := run.result()):
-        return result
+        return result | summary(run, config)  # a result of an older version may lack something
     learning: Learning
     update: Update
     if found:
@@ -60,6 +66,7 @@ def _train(run: RunFolder, on_update: Callable[[Moment], None]) -> dict[str, Any
         learning, update = first_and_next(learner, config)
     run.rewind(done)
     compiled, late = 0.0, deque(run.metrics()[-SCORED:], SCORED)
+    learning_in = learning_seats(config)
     with (
         tensorboard(run.path, (done + 1) * config.ppo.steps) as show,
         patient_interrupt() as interrupted,
@@ -72,11 +79,11 @@ def _train(run: RunFolder, on_update: Callable[[Moment], None]) -> dict[str, Any
             show(_curves(record), record["steps"])
             late.append(record)
             compiled = compiled or time.monotonic() - began
-            on_update(_moment(record))
+            on_update(_moment(record, learning_in))
             stop = interrupted()
             if stop or number == config.updates or number % config.checkpoint_every == 0:
                 seconds = earlier + time.monotonic() - began
-                facts = {"score": _score(late), "seconds": seconds}
+                facts = {"score": _score(late, learning_in), "seconds": seconds}
                 run.save(number, learning, facts, config.keep)
             if stop and number < config.updates:
                 raise KeyboardInterrupt
@@ -99,12 +106,15 @@ def summary(run: RunFolder, config: TrainConfig) -> dict[str, Any]:
     if not episodes.all():
         raise RunError(f"no episode ended in the last tenth of {run.path}: take more --steps")
     returns = np.sum([r["return_sum"] for r in late], axis=0) / episodes[:, None]
+    seats = learning_seats(config)
+    learned = returns[:, seats].mean(axis=1)  # [S]
     return {
         "steps": records[-1]["steps"],
-        "seeds": list(range(config.seed, config.seed + config.seeds)),
+        "seeds": list(config.seed_numbers),
         "returns": returns.tolist(),  # [S, N]
-        "mean_return": float(returns.mean()),
-        "mean_return_by_seed": returns.mean(axis=1).tolist(),
+        "learning_seats": seats,
+        "mean_return": float(learned.mean()),  # of these
+        "mean_return_by_seed": learned.tolist(),
         **{name: float(np.mean([r[name] for r in late])) for name in LOSSES if name in late[0]},
         "parts": {
             name: float(np.mean([r[name] for r in late if name in r]))
@@ -138,17 +148,18 @@ def _check_finite(record: dict[str, Any], run: RunFolder) -> None:
             )
 
 
-def _score(late: Iterable[dict[str, Any]]) -> float | None:
-    """Mean return of the last few updates, to tell the best checkpoint; None without episodes."""
+def _score(late: Iterable[dict[str, Any]], seats: list[int]) -> float | None:
+    """Mean return of the learning seats in the last few updates, to tell the best checkpoint; None
+    without episodes."""
     episodes = np.sum([r["episodes"] for r in late])
-    total = np.sum([np.mean(r["return_sum"], axis=1) for r in late])
+    total = np.sum([np.mean(np.asarray(r["return_sum"])[:, seats], axis=1) for r in late])
     return float(total / episodes) if episodes else None
 
 
-def _moment(record: dict[str, Any]) -> Moment:
+def _moment(record: dict[str, Any], seats: list[int]) -> Moment:
     episodes = np.sum(record["episodes"])
     returns = np.sum(record["return_sum"], axis=0) / episodes if episodes else None
-    return Moment(record["update"], record["steps"], returns)
+    return Moment(record["update"], record["steps"], returns, seats)
 
 
 def _curves(record: dict[str, Any]) -> dict[str, float]:

@@ -95,6 +95,7 @@ class Curved:
     best: float | None = None  # the best return of a seat
     gate: float | None = None  # the world error above which nothing is imagined
     actions: Sequence[str] = field(default_factory=tuple)
+    learning: Sequence[int] | None = None  # the seats that learn, if not all do
 
 
 def curves_section(runs: Sequence[Curved], say: Words) -> Section:
@@ -131,9 +132,11 @@ def _charts(
         line
         for number, found in enumerate(returns)
         if found is not None
-        for line in _return_lines(number, found, say, quiet=len(runs) > 1)
+        for line in _return_lines(number, found, runs[number].learning, say, len(runs) > 1)
     ]
     about = say("Return of an episode, mean over seats and each seat's own.")
+    if any(run.learning is not None for run in runs):
+        about = say("Return of an episode, mean over seats that learn (*) and each seat's own.")
     levels = [_level(say("best possible"), run.best) for run in runs if run.best is not None]
     if lines:
         yield {"title": say("Return"), "about": about, "lines": lines, "levels": _once(levels)}
@@ -171,11 +174,18 @@ def _returns(thin: Thinned) -> np.ndarray | None:
 
 
 def _return_lines(
-    run: int, returns: np.ndarray, say: Words, quiet: bool
+    run: int, returns: np.ndarray, learning: Sequence[int] | None, say: Words, quiet: bool
 ) -> Iterator[dict[str, Any]]:
-    yield _line(run, say("mean over seats"), _mean(returns, axis=2))
+    """The mean of the seats that learn, all when not given, and every seat's own."""
+    if learning is None:
+        yield _line(run, say("mean over seats"), _mean(returns, axis=2))
+    else:
+        mean = _mean(returns[:, :, list(learning)], axis=2)
+        yield _line(run, say("mean over learning seats"), mean)
     for seat in range(returns.shape[2]):
-        yield _line(run, say("seat {seat}", seat=seat), returns[:, :, seat], quiet=quiet)
+        mark = " *" if learning is not None and seat in learning else ""
+        title = say("seat {seat}", seat=seat) + mark
+        yield _line(run, title, returns[:, :, seat], quiet=quiet)
 
 
 def _accuracy_lines(

@@ -7,6 +7,7 @@ from hopplus.evaluation.ablation import Row
 from hopplus.evaluation.statistics import ENOUGH, Estimate
 from hopplus.report.curves import curves_section
 from hopplus.report.page import Page, Section
+from hopplus.report.runs import differences
 from hopplus.report.summary import Summary
 from hopplus.report.words import Words
 
@@ -41,6 +42,7 @@ def ladder_page(
             header=["rung", "s/update", "ratio", "updates", "return", f"− {first}"],
             rows=[_at_time(row) for row in rows],
         ),
+        *filter(None, [differences(named, Words())]),
         curves_section([run.curved for run in named], Words()),
     ]
     return Page(title, answer, "bad" if few else "good", lines, command, sections)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from hopplus.config import TrainConfig
+from hopplus.config import TrainConfig, differing
 from hopplus.evaluation.statistics import Estimate, estimate
 from hopplus.report.curves import curves_section
 from hopplus.report.page import Page, Section
@@ -30,12 +30,15 @@ def runs_page(
     warnings = _warnings(runs, say)
     told = any(run.returns is not None for run in runs)
     about = [say("Returns are means over the last tenth of a run.")] * told
+    if any(run.partly for run in runs):
+        about.append(say("Seats that learn have a *; means are over these alone."))
     sections = [
         Section(
             say("Summary"),
             header=["", *(run.name for run in runs)],
             rows=[[say(name), *cells] for name, cells in _rows(runs, say)],
         ),
+        *filter(None, [differences(runs, say)]),
         curves_section([run.curved for run in runs], say),
         *models,
     ]
@@ -61,11 +64,50 @@ def _headline(runs: Sequence[Summary], say: Words) -> str:
             return say("Held-out loss {loss}", loss=_said(losses[0]))
         return say("No returns yet")
     best = max(known, key=lambda run: run.mean_return.mean if run.mean_return else 0.0)
-    text = "Mean return {mean} of {best} at best"
-    if len(runs) > 1:
-        text = "{name} has the highest mean return: {mean} of {best} at best"
     values = {"name": best.name, "mean": str(best.mean_return), "best": _number(best.best)}
-    return say(text, **values)
+    if len(runs) > 1 and incomparable(runs):
+        return say("These runs cannot be ranked by their returns")
+    if best.partly:
+        return say(
+            "{name} has the highest mean return of the seats that learn: {mean}"
+            if len(runs) > 1
+            else "Mean return {mean} of the seats that learn",
+            **values,
+        )
+    return say(
+        "{name} has the highest mean return: {mean} of {best} at best"
+        if len(runs) > 1
+        else "Mean return {mean} of {best} at best",
+        **values,
+    )
+
+
+def incomparable(runs: Sequence[Summary]) -> str | None:
+    """Why the returns of these runs do not tell which of them learned best, if so."""
+    known = [run for run in runs if run.config]
+    if len({run.config.game for run in known if run.config}) > 1:
+        return "these runs play different games: returns cannot be compared"
+    if len({run.co_players for run in known}) > 1:
+        return "these runs have different co-players: their returns cannot be ranked"
+    return None
+
+
+def differences(runs: Sequence[Summary], say: Words) -> Section | None:
+    """The settings in which runs of training differ, if there are several and any differ."""
+    known = [run for run in runs if run.config]
+    settings = differing([run.config for run in known])
+    rows = [[name, *map(_value, each)] for name, each in settings.items()]
+    if not rows:
+        return None
+    header = [say("setting"), *(run.name for run in known)]
+    return Section(say("What differs"), header=header, rows=rows)
+
+
+def _value(value: Any) -> str:
+    """A setting as it is written."""
+    if isinstance(value, list | tuple):
+        return " ".join(map(str, value)) or "-"
+    return "-" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _warnings(runs: Sequence[Summary], say: Words) -> list[str]:
@@ -75,9 +117,8 @@ def _warnings(runs: Sequence[Summary], say: Words) -> list[str]:
         for run in runs
         for one in run.warnings()
     ]
-    games = [run.config.game for run in runs if run.config]
-    if any(game != games[0] for game in games):
-        lines.append(f"⚠ {say('these runs play different games: returns cannot be compared')}")
+    if why := incomparable(runs):
+        lines.append(f"⚠ {say(why)}")
     return lines
 
 
@@ -119,16 +160,16 @@ def _share(run: Summary) -> str:
 
 
 def _ends(run: Summary) -> str:
-    if run.returns is None or len(run.returns) < 2:
+    if run.by_seed is None or len(run.by_seed) < 2:
         return ""
-    means = run.returns.mean(axis=1)
-    return f"{means.min():.3f}, {means.max():.3f}"
+    return f"{run.by_seed.min():.3f}, {run.by_seed.max():.3f}"
 
 
 def _seat(run: Summary, seat: int) -> str:
     if run.returns is None or seat >= run.returns.shape[1]:
         return ""
-    return str(estimate(run.returns[:, seat]))
+    mark = " *" if run.partly and seat in run.learning else ""
+    return f"{estimate(run.returns[:, seat])}{mark}"
 
 
 def _held_out(run: Summary) -> Estimate | None:

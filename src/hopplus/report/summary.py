@@ -1,5 +1,6 @@
 """A run in a few words and figures: what was run, how it ended, and what to be wary of."""
 
+import hashlib
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,12 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from hopplus.config import ConfigError, TrainConfig
+from hopplus.config import MIXED, ConfigError, TrainConfig
 from hopplus.diagnosis.seats import REAL
 from hopplus.evaluation.statistics import ENOUGH, Estimate, estimate, seat_order_test
 from hopplus.games import make_game
-from hopplus.learning.restore import learns_everywhere
+from hopplus.learning.names import is_inside
+from hopplus.learning.restore import learning_seats, learns_everywhere, seat_names
 from hopplus.learning.train import FINAL
+from hopplus.players.seating import options
 from hopplus.report.curves import Curved
 from hopplus.report.logged import Logged, read_logged
 from hopplus.report.words import Sentence, Words
@@ -44,15 +47,47 @@ class Summary:
             return None
         return np.asarray(np.nansum(totals[late], axis=0) / ended[:, None])
 
+    @cached_property
+    def learning(self) -> list[int]:
+        """The seats that learn, which the run is about."""
+        return learning_seats(self.config) if self.config else []
+
+    @property
+    def partly(self) -> bool:
+        """Whether some seats learn and others do not."""
+        return self.config is not None and len(self.learning) < self.config.game.seats
+
+    @cached_property
+    def by_seed(self) -> np.ndarray | None:
+        """[S] mean returns of the learning seats."""
+        return None if self.returns is None else self.returns[:, self.learning].mean(axis=1)
+
     @property
     def mean_return(self) -> Estimate | None:
-        """Over seats, with the interval over seeds."""
-        return None if self.returns is None else estimate(self.returns.mean(axis=1))
+        """Over the learning seats, with the interval over seeds."""
+        return None if self.by_seed is None else estimate(self.by_seed)
+
+    @cached_property
+    def co_players(self) -> tuple[str, ...]:
+        """Who sits where, so that equal ones are equal co-players: players that a run keeps go by
+        what they have learned, as their names are the run's own."""
+        if self.config is None:
+            return ()
+
+        def one(name: str) -> str:
+            if not is_inside(name):
+                return name
+            file = self.run.path / name
+            return hashlib.sha256(file.read_bytes()).hexdigest() if file.exists() else str(file)
+
+        names = seat_names(self.config)
+        return tuple(MIXED.join(one(part) for part in options(name)) for name in names)
 
     @cached_property
     def best(self) -> float | None:
-        """The mean return of a seat if everyone did the best that can be done together."""
-        if self.config is None:
+        """The mean return of a seat if everyone did the best that can be done together; of some of
+        them nobody knows it."""
+        if self.config is None or self.partly:
             return None
         game = make_game(self.config.game)
         return game.best_joint_return / game.seats
@@ -99,7 +134,8 @@ class Summary:
             return Curved(self.name, self.logged)
         gate = self.config.imagine.gate if "imagination" in self.config.parts else None
         actions = make_game(self.config.game).action_names
-        return Curved(self.name, self.logged, self.best, gate, actions)
+        learning = self.learning if self.partly else None
+        return Curved(self.name, self.logged, self.best, gate, actions, learning)
 
     def warnings(self) -> list[Sentence]:
         """What a reader should know before believing the figures."""
@@ -115,6 +151,7 @@ class Summary:
             "steps": self.steps,
             "seeds": self.seeds,
             "seconds": self.seconds,
+            "learning_seats": self.learning,
             "mean_return": mean.as_json() if mean else None,
             "returns": self.returns.tolist() if self.returns is not None else None,
             "best_return": self.best,

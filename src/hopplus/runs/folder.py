@@ -7,6 +7,7 @@ import importlib.metadata
 import json
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -96,6 +97,13 @@ class RunFolder:
         """The configuration of a training run."""
         return self.config_of(TrainConfig)
 
+    def set_config(self, config: RunConfig) -> None:
+        """Let the run go on with another configuration; what came of it before is no result."""
+        facts = self.facts() | {"config": to_json(config)}
+        with clear_errors(f"write in {self.path}"):
+            (self.path / "result.json").unlink(missing_ok=True)
+            self._write("config.json", json.dumps(facts, indent=2))
+
     def load(self, like: Any) -> Saved | None:
         """The newest checkpoint that is whole, if any; damaged ones are named and set aside."""
         steps = checkpoint.steps_of(self.checkpoints)
@@ -180,10 +188,13 @@ class RunFolder:
 
     def write_result(self, result: dict[str, Any]) -> None:
         with clear_errors(f"write in {self.path}"):
-            content = json.dumps(result, indent=2).encode()
-            temporary = self.path / "result.writing"
-            checkpoint.write_durably(temporary, content)
-            os.replace(temporary, self.path / "result.json")
+            self._write("result.json", json.dumps(result, indent=2))
+
+    def _write(self, name: str, text: str) -> None:
+        """Put a file in the place of the one before: the old one or the new one is there, whole."""
+        temporary = (self.path / name).with_suffix(".writing")
+        checkpoint.write_durably(temporary, text.encode())
+        os.replace(temporary, self.path / name)
 
 
 @contextmanager
@@ -193,10 +204,7 @@ def make_run(path: Path, config: RunConfig, about: dict[str, Any] | None = None)
     `about` is what else to write down about it.
     """
     with clear_errors(f"make the run folder {path}"):
-        if path.exists():
-            raise ConfigError(
-                f"{path} exists already: take another --name, or go on with hopplus resume {path}"
-            )
+        check_free(path, f"take another --name, or go on with hopplus resume {path}")
         writing = path.with_name(f".{path.name}{checkpoint.WRITING}")
         shutil.rmtree(writing, ignore_errors=True)
         writing.mkdir(parents=True)
@@ -219,6 +227,21 @@ def make_run(path: Path, config: RunConfig, about: dict[str, Any] | None = None)
         checkpoint.write_durably(writing / "config.json", json.dumps(facts, indent=2).encode())
         yield writing
         os.rename(writing, path)
+
+
+def check_free(path: Path, advice: str = "take another --out") -> None:
+    """Raise `ConfigError` if something is there already that would be written over."""
+    if path.exists():
+        raise ConfigError(f"{path} exists already: {advice}")
+
+
+def check_name(name: str) -> str:
+    """A name for a folder inside another: no path, and none of the marks of players' names."""
+    if not re.fullmatch(r"[\w+=-][\w+=. -]*", name) or name != name.strip():
+        raise ConfigError(
+            f"--name is {name!r} but must be a plain name, of letters, digits and . _ - + ="
+        )
+    return name
 
 
 def open_run(path: Path) -> RunFolder:

@@ -1,0 +1,101 @@
+"""What a name of learned players means: `runs/a`, `runs/a#1`, `runs/a@2`, `runs/a#1@2`.
+
+Behind a `#` stands one of the run's seeds, as tables show them, behind an `@` one of its seats. The
+same holds on every command; scripted players have names of their own.
+"""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from hopplus.config import MIXED, ConfigError, TrainConfig
+from hopplus.players.seating import options
+from hopplus.runs.folder import RunFolder, open_run
+
+PLAYER_FILE = ".safetensors"
+INSIDE = "players/"  # where a run keeps players from elsewhere
+MARKS = {"#": "seed", "@": "seat"}
+_WHOLE = re.compile(r"(?P<path>.*?)(?:#(?P<seed>\d+))?(?:@(?P<seat>\d+))?")
+
+
+@dataclass(frozen=True)
+class RunName:
+    """A run, one of its seeds if it is said which, and one of its seats likewise."""
+
+    path: Path
+    seed: int | None = None
+    seat: int | None = None
+
+    def __str__(self) -> str:
+        seed = "" if self.seed is None else f"#{self.seed}"
+        seat = "" if self.seat is None else f"@{self.seat}"
+        return f"{self.path}{seed}{seat}"
+
+    def open(self) -> RunFolder:
+        """The run, if it is one and has that seed."""
+        run = open_run(self.path)
+        if self.seed is not None:
+            check_seed_of(run, self.seed)
+        return run
+
+
+def read_run_name(text: str) -> RunName:
+    """What `runs/a#1@2` says. A folder whose own name has a mark in it is taken as it is, unless
+    the name could mean another run's seed or seat too."""
+    found = _WHOLE.fullmatch(text)
+    assert found  # anything is a path at least
+    seed, seat = (None if number is None else int(number) for number in found.group("seed", "seat"))
+    meant = RunName(Path(found["path"]), seed, seat)
+    if Path(text).exists():
+        if meant.path != Path(text) and meant.path.exists():
+            raise ConfigError(
+                f"{text!r} is a folder of its own and could mean {meant.path} too: rename it"
+            )
+        return RunName(Path(text))
+    if re.search(r"@\d+#\d+$", text):
+        raise ConfigError(f"{text!r} should have the seed before the seat, as in runs/a#1@2")
+    for mark, what in MARKS.items():
+        if mark in meant.path.name and not meant.path.exists():
+            raise ConfigError(
+                f"{text!r} needs the number of a {what} behind the {mark}, as in runs/a#1@2"
+            )
+    return meant
+
+
+def check_seed_of(run: RunFolder, seed: int) -> int:
+    """The place of a seed among a run's own."""
+    seeds = run.config().seed_numbers
+    if seed not in seeds:
+        few = f"seed {seeds[0]}" if len(seeds) == 1 else f"seeds {seeds[0]} to {seeds[-1]}"
+        raise ConfigError(f"{run.path} has the {few}, and no {seed}")
+    return seeds.index(seed)
+
+
+def is_guest(name: str) -> bool:
+    """Whether a name means a run or a player's file, and no script."""
+    return any(mark in name for mark in ("/", *MARKS)) or name.endswith(PLAYER_FILE)
+
+
+def is_inside(name: str) -> bool:
+    """Whether a name means a player that the run keeps in its own folder."""
+    return re.fullmatch(rf"{INSIDE}\d+{re.escape(PLAYER_FILE)}", name) is not None
+
+
+def full_name(name: str, seat: int) -> str:
+    """The name with everything said: where it names a run, the first seed and the seat that it will
+    sit in, unless others are named."""
+
+    def full(one: str) -> str:
+        if not is_guest(one) or one.endswith(PLAYER_FILE):
+            return one
+        said = read_run_name(one)
+        first = said.open().config().seed
+        seed = first if said.seed is None else said.seed
+        return str(RunName(said.path, seed, seat if said.seat is None else said.seat))
+
+    return MIXED.join(full(one) for one in options(name))
+
+
+def seeds_said(said: RunName, config: TrainConfig) -> list[int]:
+    """The seed that is named, or all of the run's."""
+    return list(config.seed_numbers) if said.seed is None else [said.seed]

@@ -1,0 +1,70 @@
+"""Finished runs: said to be so, and made longer."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from conftest import SMALL_RUN
+from fake_runs import write_run
+from hopplus.cli import main
+from hopplus.runs.checkpoint import read_checkpoint
+from hopplus.runs.folder import open_run
+
+# Nothing falls over the run, so that a longer one is the same as one that was to be longer at once.
+STEADY = [*SMALL_RUN, "--ppo.no-anneal", "--ppo.entropy-end", "None", "--seeds", "1"]
+
+
+def test_a_run_made_longer_is_as_one_that_was(tmp_path: Path) -> None:
+    common = ["train", "ppo", "--runs", str(tmp_path), *STEADY]
+    assert main([*common, "--name", "long", "--steps", "2560"]) == 0
+    assert main([*common, "--name", "short", "--steps", "1280"]) == 0
+    short = tmp_path / "short"
+    assert main(["resume", str(short), "--steps", "2560"]) == 0
+    metrics = [(tmp_path / name / "metrics.jsonl").read_bytes() for name in ("short", "long")]
+    assert metrics[0] == metrics[1]
+    arrays = [read_checkpoint(tmp_path / name / "checkpoints" / "20") for name in ("short", "long")]
+    assert all((arrays[0][name] == arrays[1][name]).all() for name in arrays[1])
+    assert open_run(short).config().steps == 2560
+    result = open_run(short).result()
+    assert result
+    assert result["steps"] == 2560
+
+
+def test_a_finished_run_says_so(small_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["resume", str(small_run), "--json"]) == 0
+    captured = capsys.readouterr()
+    assert f"{small_run} is finished, after 3,840 steps" in captured.err
+    assert f"hopplus resume {small_run} --steps" in captured.err
+    assert json.loads(captured.out)["steps"] == 3840
+
+
+def test_a_fitted_model_is_said_to_be_finished_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = write_run(tmp_path / "a", updates=2)
+    facts = json.loads((run / "config.json").read_text())
+    (run / "config.json").write_text(json.dumps({**facts, "kind": "world"}))
+    assert main(["resume", str(run), "--steps", "100"]) == 2
+    assert "is fitted by epochs" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("steps", ["3840", "100", "0", "-1"])
+def test_fewer_steps_than_there_are(
+    steps: str, small_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = shutil.copytree(small_run, tmp_path / "run")
+    before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
+    assert main(["resume", str(run), "--steps", steps]) == 2
+    assert "--steps is" in capsys.readouterr().err
+    assert {path: path.read_bytes() for path in run.rglob("*") if path.is_file()} == before
+
+
+def test_a_run_that_is_stopped_may_be_made_shorter_but_not_than_it_is(
+    small_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = shutil.copytree(small_run, tmp_path / "run")
+    (run / "result.json").unlink()
+    assert main(["resume", str(run), "--steps", "2000"]) == 2
+    assert "has come to 3,840 already" in capsys.readouterr().err
