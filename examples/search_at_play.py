@@ -38,7 +38,7 @@ def main(path: str, episodes: int = 500, simulations: int = 50) -> None:
         means = {}
         for name, search in searches.items():
             found = []
-            for seed in range(config.seeds):
+            for seed in config.seed_numbers:
                 player = named(run_players(run, seed)[0], "player")
                 company = make_company(["player", *others], game, {"player": player}, search=search)
                 key_params, key_play = jax.random.split(jax.random.key(seed))

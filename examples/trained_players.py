@@ -19,8 +19,10 @@ episodes = int(sys.argv[2]) if len(sys.argv) > 2 else 100
 config = open_run(run).config()
 
 means = []
-for number in range(config.seeds):
-    players = hopplus.load_players(run, seed=number, dice=1000 * number)
+for number, seed in enumerate(config.seed_numbers):
+    players = hopplus.load_players(run, seed=seed, dice=1000 * number)
+    if len(players) < config.game.seats:
+        sys.exit(f"{run} has learned players in the seats {list(players)} only")
     env = parallel_env(config.game)
     total = np.zeros(config.game.seats)
     for episode in range(episodes):
@@ -33,5 +35,5 @@ for number in range(config.seeds):
             for name, reward in rewards.items():
                 total[int(name[-1])] += reward
     means.append(total / episodes)
-    print(f"seed {config.seed + number}: {np.round(means[-1], 3)}, mean {means[-1].mean():.3f}")
+    print(f"seed {seed}: {np.round(means[-1], 3)}, mean {means[-1].mean():.3f}")
 print(f"mean over {config.seeds} seeds and {episodes} episodes each: {np.mean(means):.3f}")

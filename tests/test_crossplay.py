@@ -8,6 +8,7 @@ import jax
 import numpy as np
 import pytest
 
+from conftest import SMALL_RUN
 from hopplus.cli import main
 from hopplus.config import SearchConfig, StagHuntConfig
 from hopplus.evaluation.crossplay import Member, crossplay, make_member, make_table
@@ -90,13 +91,47 @@ def test_the_command(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[st
     [
         (["stag"], "two or more"),
         (["stag", "nobody"], "nobody"),
-        (["stag", "nowhere@3"], "nowhere"),
+        (["stag", "runs/nowhere#3"], "nowhere"),
+        (["stag", "hare", "--out", "."], "exists already: take another --out"),
         (["stag", "hare", "--episodes", "0"], "episodes"),
     ],
 )
 def test_clear_errors(members: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["crossplay", *members]) == 2
     assert said in capsys.readouterr().err
+
+
+def test_seeds_and_seats_are_told_apart(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What was a seed here and a seat elsewhere is refused; both can be said."""
+    assert main(["crossplay", f"{run}@1", "hare"]) == 2
+    said = capsys.readouterr().err
+    assert f"write {run}#1 for seed 1" in said
+    out = ["--episodes", "20", "--out", str(tmp_path / "out"), "--json"]
+    assert main(["crossplay", f"{run}#1@0", "hare", *out]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["names"] == [f"{run}#1@0", "hare"]
+    assert main(["export", f"{run}#1@0", "--out", str(tmp_path / "a.safetensors")]) == 0
+    capsys.readouterr()
+    out = ["--episodes", "20", "--out", str(tmp_path / "again"), "--json"]
+    assert main(["crossplay", str(tmp_path / "a.safetensors"), "hare", *out]) == 0
+    assert json.loads(capsys.readouterr().out)["by_seat"] == found["by_seat"]  # the same player
+
+
+def test_the_learners_of_a_run_play(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of a run with a scripted seat its learner sits in every seat, never the script."""
+    words = ["train", "ppo", "--seats", "hare,learn", "--runs", str(tmp_path), "--name", "b"]
+    assert main([*words, *SMALL_RUN, "--steps", "512"]) == 0
+    capsys.readouterr()
+    out = ["--episodes", "20", "--out", str(tmp_path / "one"), "--json"]
+    assert main(["crossplay", str(tmp_path / "b"), "hare", *out]) == 0
+    whole = json.loads(capsys.readouterr().out)
+    out = ["--episodes", "20", "--out", str(tmp_path / "two"), "--json"]
+    assert main(["crossplay", f"{tmp_path / 'b'}#0@1", "hare", *out]) == 0
+    assert json.loads(capsys.readouterr().out)["by_seat"] == whole["by_seat"]
 
 
 def test_runs_of_other_games_are_refused(

@@ -31,7 +31,7 @@ class Evaluate(Playing):
         key_params, key_play = jax.random.split(jax.random.key(self.seed))
         played = []
         with Progress("evaluating", self.episodes * len(setups), "episodes") as progress:
-            for _, game, company, _ in setups:
+            for _, game, company, focal in setups:
                 found = evaluate(
                     game,
                     company.seating,
@@ -40,6 +40,7 @@ class Evaluate(Playing):
                     self.episodes,
                     self.games,
                     progress.advance,
+                    focal=focal,
                 )
                 played.append(found)
         _, game, company, focal = setups[0]

@@ -75,11 +75,14 @@ def evaluate(
     games: int = 1024,
     on_progress: Callable[[int, str], None] = lambda count, note: None,
     choices: jax.Array | None = None,
+    focal: Sequence[int] | None = None,
 ) -> Episodes:
     """Play `episodes` episodes, `games` side by side; the same whatever the number side by side.
 
-    `choices` as in `play_episodes`.
+    `choices` as in `play_episodes`; progress shows the mean of the `focal` seats, of all if none
+    are named.
     """
+    shown = slice(None) if focal is None else list(focal)
     batch = min(games, episodes)
     parts = []
     for first in range(0, episodes, batch):
@@ -87,7 +90,7 @@ def evaluate(
         keys = jax.vmap(lambda number: jax.random.fold_in(key, number))(numbers)
         part = jax.device_get(play_episodes(game, seating, params, keys, choices))
         parts.append(jax.tree.map(lambda leaf: leaf[: episodes - first], part))  # noqa: B023
-        mean = float(np.mean(parts[-1].returns))
+        mean = float(np.mean(parts[-1].returns[:, shown]))
         on_progress(min(batch, episodes - first), f"mean return {mean:.2f}")
     together: Episodes = jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
     return together
