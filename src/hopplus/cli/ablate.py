@@ -126,7 +126,8 @@ def climb(title: str, run: RunFolder) -> None:
     if run.result():
         return
     config = run.config()
-    with Progress(title, config.updates * config.ppo.steps, "steps") as progress:
+    total = config.updates * config.ppo.steps
+    with Progress(f"training {title}", total, "steps", where=run.path) as progress:
 
         def show(moment: Moment) -> None:
             note = f"return {moment.returns.mean():.2f}" if moment.returns is not None else ""

@@ -63,9 +63,9 @@ class Certify:
         wanted = companies(self.against, make_game(self.game))
         guests = find_guests([name for company in wanted for name in company])
         asked = Certificate(config, wanted, guests, self.episodes)
-        with Progress("certifying", asked.total_steps, "steps") as progress:
-            found = asked.measure(self.out, progress.advance)
         path = asked.kept_at(self.out)
+        with Progress("certifying", asked.total_steps, "steps", where=path) as progress:
+            found = asked.measure(self.out, progress.advance)
         title = f"{self.game.rows}x{self.game.columns}, {self.seeds} seeds"
         page = written(
             path.with_suffix(".html"), lambda: certificate_page(found, title, this_command())

@@ -50,7 +50,7 @@ class CrossPlay:
         game = make_game(next(iter(games.values()), GameConfig()))
         members = [self._member(name, runs[name], game) for name in self.members]
         total = len(members) ** 2 * game.seats * self.episodes
-        with Progress("playing", total, "episodes") as progress:
+        with Progress("playing everyone among everyone", total, "episodes") as progress:
             key = jax.random.key(self.seed)
             found = crossplay(game, members, key, self.episodes, progress.advance)
         self._write(found)

@@ -65,20 +65,21 @@ class Resume:
 def carry_on(run: RunFolder, as_json: bool) -> int:
     """Train to the end, with progress; Ctrl-C leaves a run that can be resumed."""
     config = run.config()
-    with Progress("training", config.updates * config.ppo.steps, "steps") as progress:
+    total = config.updates * config.ppo.steps
+    try:
+        with Progress("training", total, "steps", where=run.path) as progress:
 
-        def show(moment: Moment) -> None:
-            note = ""
-            if moment.returns is not None:
-                seats = " ".join(f"{value:.2f}" for value in moment.returns)
-                note = f"return {moment.returns.mean():.2f} (seats {seats})"
-            progress.advance(moment.steps - progress.done, note)
+            def show(moment: Moment) -> None:
+                note = ""
+                if moment.returns is not None:
+                    seats = " ".join(f"{value:.2f}" for value in moment.returns)
+                    note = f"return {moment.returns.mean():.2f} (seats {seats})"
+                progress.advance(moment.steps - progress.done, note)
 
-        try:
             result = train(run, show)
-        except KeyboardInterrupt:
-            say(f"stopped; go on with: hopplus resume {run.path}")
-            return 130
+    except KeyboardInterrupt:  # out here, where the bar is gone
+        say(f"stopped; go on with: hopplus resume {run.path}")
+        return 130
     returns = np.array(result["returns"])
     chance = seat_order_test(returns) if len(returns) > 1 and learns_everywhere(config) else None
     result = {**result, "seat_order_p": chance}
