@@ -93,7 +93,9 @@ class Ablate:
             print(json.dumps({"folder": str(folder), "page": page, **figures}, indent=2))
             return 0
         print_rows(rows, f"{folder}, {self.seeds} seeds", self.level)
-        if self.seeds < ENOUGH:
+        if self.seeds == 1:
+            print("one seed: no interval can be told")
+        elif self.seeds < ENOUGH:
             print(f"with {self.seeds} of {ENOUGH} seeds the intervals are wide: too few to tell")
         print(f"all figures, the curves and the runs are in {folder}")
         if page:

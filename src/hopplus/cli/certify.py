@@ -99,5 +99,7 @@ def print_references(found: References, title: str) -> None:
     )
     if found.practised.any():
         print(PRACTISED)
-    if len(found.told) < ENOUGH:
+    if len(found.told) == 1:
+        print("one seed: no interval can be told")
+    elif len(found.told) < ENOUGH:
         print(f"with {len(found.told)} of {ENOUGH} seeds the intervals are wide: too few to tell")

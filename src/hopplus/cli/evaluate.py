@@ -70,7 +70,9 @@ def print_table(evaluation: Evaluation) -> None:
         share = f" ({e.joint_return.mean / e.best_joint_return:.1%})"
     console.print(
         f"joint return {e.joint_return} of {e.best_joint_return:g} at best{share};"
-        f" taken per episode: {taken}; length {e.length} steps",
+        f" taken per episode: {taken}; length {e.length} steps"
+        + "; one episode: no interval can be told"
+        * (e.episodes == 1),
         highlight=False,
         soft_wrap=True,
     )

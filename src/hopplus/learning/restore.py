@@ -53,6 +53,11 @@ def seat_names(config: TrainConfig) -> list[str]:
     return split_names(config.seats, seats) if config.seats else ["learn"] * seats
 
 
+def learning_seats(config: TrainConfig) -> list[int]:
+    """The seats that learn."""
+    return [seat for seat, name in enumerate(seat_names(config)) if name == "learn"]
+
+
 def learns_everywhere(config: TrainConfig) -> bool:
     """Whether every seat learns, so that no seat should do better than another."""
     return set(seat_names(config)) == {"learn"} and len(set(config.game.weights)) == 1
