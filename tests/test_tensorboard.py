@@ -76,8 +76,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
 def test_every_update_once_by_known_names(run: RunFolder) -> None:
     tags = shown(run.path)
     whole = [update * STEPS for update in range(1, UPDATES + 1)]
-    losses = ("policy_loss", "value_loss", "entropy", "approx_kl", "clipfrac")
-    losses += ("explained_variance", "gradient_norm")
+    losses = ["policy_loss", "value_loss", "entropy", "approx_kl", "clipfrac"]
+    losses += ["explained_variance", "gradient_norm"]
     for tag in ("charts/learning_rate", *(f"losses/{name}" for name in losses)):
         assert [step for step, _ in tags[tag]] == whole, tag
     # An update that compiled something has no rate: the first, and the first after resuming.
