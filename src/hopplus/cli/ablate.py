@@ -95,7 +95,9 @@ class Ablate:
             return 0
         print_rows(rows, f"{folder}, {self.seeds} seed{'s' * (self.seeds > 1)}", self.level)
         print_differences({rungs[short].title: config for short, config in settled.items()})
-        if self.seeds < ENOUGH:
+        if self.seeds == 1:
+            print("one seed: no interval can be told")
+        elif self.seeds < ENOUGH:
             print(f"with {self.seeds} of {ENOUGH} seeds the intervals are wide: too few to tell")
         print(f"all figures, the curves and the runs are in {folder}")
         if page:
@@ -128,7 +130,8 @@ def climb(title: str, run: RunFolder) -> None:
     if run.result():
         return
     config = run.config()
-    with Progress(title, config.updates * config.ppo.steps, "steps") as progress:
+    total = config.updates * config.ppo.steps
+    with Progress(f"training {title}", total, "steps", where=run.path) as progress:
 
         def show(moment: Moment) -> None:
             note = "" if moment.mean_return is None else f"return {moment.mean_return:.2f}"

@@ -92,7 +92,7 @@ class Adapt:
         )
         online = self._online(subject)
         total = len(wanted) * len(seats) * self.trials * len(subject.players)
-        with Progress("playing", total, "trials") as progress:
+        with Progress("playing with others", total, "trials") as progress:
             found = adapt(
                 game,
                 subject.players,

@@ -143,7 +143,9 @@ class BenchSoak:
 
     def run(self) -> int:
         check_positive(runs=self.runs, updates=self.updates)
-        with Progress("soaking", self.runs, "runs", watched=False) as progress:
+        with Progress(
+            "soaking", self.runs, "runs", watched=False, first="busy with the first"
+        ) as progress:
             result = soak(
                 self.runs, self.updates, self.unsafe, lambda note: progress.advance(1, note)
             )

@@ -66,7 +66,9 @@ class BenchFaults:
             2 if name == NONE else bool(FAULTS[name].seats) + bool(FAULTS[name].value_loss)
             for name in wanted
         )
-        with Progress("diagnosing", kinds * self.seeds, "diagnoses") as progress:
+        with Progress(
+            "diagnosing", kinds * self.seeds, "diagnoses", first="busy with the first"
+        ) as progress:
             found = list(bench.trials(self.faults, lambda note: progress.advance(1, note)))
         if self.json:
             rows = [trials.as_json() for trials in found]

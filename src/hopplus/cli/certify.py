@@ -63,9 +63,9 @@ class Certify:
         wanted = companies(self.against, make_game(self.game))
         guests = find_guests([name for company in wanted for name in company])
         asked = Certificate(config, wanted, guests, self.episodes)
-        with Progress("certifying", asked.total_steps, "steps") as progress:
-            found = asked.measure(self.out, progress.advance)
         path = asked.kept_at(self.out)
+        with Progress("certifying", asked.total_steps, "steps", where=path) as progress:
+            found = asked.measure(self.out, progress.advance)
         title = f"{self.game.rows}x{self.game.columns}, {self.seeds} seeds"
         page = written(
             path.with_suffix(".html"), lambda: certificate_page(found, title, this_command())
@@ -99,5 +99,7 @@ def print_references(found: References, title: str) -> None:
     )
     if found.practised.any():
         print(PRACTISED)
-    if len(found.told) < ENOUGH:
+    if len(found.told) == 1:
+        print("one seed: no interval can be told")
+    elif len(found.told) < ENOUGH:
         print(f"with {len(found.told)} of {ENOUGH} seeds the intervals are wide: too few to tell")

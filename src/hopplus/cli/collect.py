@@ -34,8 +34,8 @@ class Collect(Playing):
         check_games(self.games)
         config, _, company, _ = self.setup()
         out = self.out or Path("data") / time.strftime("%Y%m%d-%H%M%S")
-        with Progress("recording", self.episodes, "episodes") as progress:
-            try:
+        try:
+            with Progress("recording", self.episodes, "episodes", where=out) as progress:
                 about = collect(
                     out,
                     config,
@@ -45,9 +45,9 @@ class Collect(Playing):
                     self.games,
                     progress.advance,
                 )
-            except KeyboardInterrupt:
-                say("stopped; nothing was kept")
-                return 130
+        except KeyboardInterrupt:  # out here, where the bar is gone
+            say("stopped; nothing was kept")
+            return 130
         if self.json:
             print(json.dumps({"data": str(out), **about}, indent=2))
         else:

@@ -54,7 +54,7 @@ class CrossPlay:
         game = make_game(next(iter(games), GameConfig()))
         members = [self._member(name, run, game) for name, run in who]
         total = len(members) ** 2 * game.seats * self.episodes
-        with Progress("playing", total, "episodes") as progress:
+        with Progress("playing everyone among everyone", total, "episodes") as progress:
             key = jax.random.key(self.seed)
             found = crossplay(game, members, key, self.episodes, progress.advance)
         _write(out, found)

@@ -55,7 +55,9 @@ class DiagnoseAdaptation:
         check_seat(self.seat, game.seats)
         times = [time for time in TIMES if time < game.horizon]
         found = []
-        with Progress("watching", len(subject.players), "seeds") as progress:
+        with Progress(
+            "watching players", len(subject.players), "seeds", first="busy with the first"
+        ) as progress:
             for seed, learned in enumerate(subject.players):
                 player = learned.get(self.seat, learned[min(learned)])
                 found.append(

@@ -68,7 +68,9 @@ class DiagnoseSeats(Diagnosing):
         given = {"--game": self.game != GameConfig(), "--steps": self.steps, "--fault": self.fault}
         if wrong := [name for name, held in given.items() if held]:
             raise ConfigError(f"{wrong[0]} is given, but a PettingZoo game is only played")
-        with Progress("playing", self.episodes, "episodes") as progress:
+        with Progress(
+            "playing", self.episodes, "episodes", first="busy with the first"
+        ) as progress:
             found = diagnose_foreign(self.subject, self.episodes, self.seed, progress.advance)
         sections = [_seats_section(found)]
         return self._end(found, sections)

@@ -90,7 +90,8 @@ def print_table(evaluation: Evaluation) -> None:
         share = f" ({e.joint_return.episodes.mean / e.best_joint_return:.1%})"
     console.print(
         f"joint return {e.joint_return.episodes} of {e.best_joint_return:g} at best{share};"
-        f" taken per episode: {taken}; length {e.length} steps",
+        f" taken per episode: {taken}; length {e.length} steps"
+        f"{'; one episode: no interval can be told' if e.episodes == 1 else ''}",
         highlight=False,
         soft_wrap=True,
     )

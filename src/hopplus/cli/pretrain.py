@@ -68,7 +68,8 @@ def carry_on_pretrain(run: RunFolder, as_json: bool, data_path: Path | None = No
     diagnosis = make_diagnosis(session.setting, data, data.origin, EPOCH_ROWS)
     samples = sum(session.counts.fitted)
     try:
-        with Progress("fitting", config.fit.epochs * samples, "samples") as progress:
+        total = config.fit.epochs * samples
+        with Progress("fitting", total, "samples", where=run.path) as progress:
 
             def measure(epoch: Epoch) -> None:
                 if epoch.number % config.measure_every == 0:

@@ -49,7 +49,7 @@ class Report:
         models: list[Section] = []
         replays: list[tuple[str, dict[str, Any]]] = []
         played = [] if self.quick else runs
-        with Progress("playing", len(played), "runs") as progress:
+        with Progress("playing", len(played), "runs", first="busy with the first") as progress:
             for run in played:
                 sections, episodes = _shown(run, len(runs) > 1)
                 models += sections

@@ -98,12 +98,13 @@ def extend(run: RunFolder, steps: int) -> None:
 def carry_on(run: RunFolder, as_json: bool) -> int:
     """Train to the end, with progress; Ctrl-C leaves a run that can be resumed."""
     config = run.config()
-    with Progress("training", config.updates * config.ppo.steps, "steps") as progress:
-        try:
+    total = config.updates * config.ppo.steps
+    try:
+        with Progress("training", total, "steps", where=run.path) as progress:
             result = train(run, lambda moment: _show(moment, progress))
-        except KeyboardInterrupt:
-            say(f"stopped; go on with: hopplus resume {run.path}")
-            return 130
+    except KeyboardInterrupt:  # out here, where the bar is gone
+        say(f"stopped; go on with: hopplus resume {run.path}")
+        return 130
     returns = np.array(result["returns"])
     chance = seat_order_test(returns) if len(returns) > 1 and learns_everywhere(config) else None
     result = {**result, "seat_order_p": chance}

@@ -19,8 +19,8 @@ class Estimate:
     half_width: float
 
     def __str__(self) -> str:
-        if math.isinf(self.half_width):
-            return f"{self.mean:.3f} ± ?"
+        if math.isinf(self.half_width):  # of one sample, there is no more to say
+            return f"{self.mean:.3f}"
         return f"{self.mean:.3f} ± {self.half_width:.3f}"
 
     def as_json(self) -> dict[str, float | None]:

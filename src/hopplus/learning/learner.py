@@ -102,6 +102,11 @@ class Learner:
         steps = self.updates * c.epochs * c.minibatches
         return optax.linear_schedule(c.learning_rate, 0.0 if c.anneal else c.learning_rate, steps)
 
+    def learning_rate_at(self, update: int) -> float:
+        """The step size that an update begins with; updates count from 1."""
+        c = self.config
+        return float(self.learning_rate((update - 1) * c.epochs * c.minibatches))
+
     def entropy_weight(self, updates: jax.Array) -> jax.Array:
         """The weight of the entropy bonus by the number of updates."""
         c = self.config

@@ -25,6 +25,7 @@ from hopplus.learning.parts import (
 from hopplus.learning.prior import write_prior
 from hopplus.learning.samples import Source, seat_steps, source_of
 from hopplus.learning.seeds import seed_keys
+from hopplus.learning.tensorboard_curves import fitting_curves
 from hopplus.runs.checkpoint import steps_of
 from hopplus.runs.folder import RunError, RunFolder, make_run
 from hopplus.runs.interrupt import patient_interrupt
@@ -163,7 +164,7 @@ def _pretrain(
     fit: Fit = found.tree if found else jax.jit(jax.vmap(session.fitter.init))(seed_keys(config))
     run.rewind(done)
     finished, note = bool(before.get("finished")), ""
-    with tensorboard(run.path, done + 1) as show, patient_interrupt() as interrupted:
+    with tensorboard(run.path, config, done) as show, patient_interrupt() as interrupted:
         while not finished:
             done += 1
 
@@ -175,7 +176,7 @@ def _pretrain(
             fit, record = session.epoch(fit, done, heed)
             _check_finite(record, run)
             run.log(record)
-            show(_curves(record), done)
+            show(fitting_curves(record, config), done)
             finished = done == config.fit.epochs or session.all_stopped(fit)
             facts = {
                 "score": -float(np.mean(record["held_out_loss"])),
@@ -248,10 +249,6 @@ def _check_finite(record: dict[str, Any], run: RunFolder) -> None:
                 f"{name} of epoch {record['update']} of {run.path} is not a finite number: try a"
                 " smaller --fit.learning-rate"
             )
-
-
-def _curves(record: dict[str, Any]) -> dict[str, float]:
-    return {name: float(np.mean(value)) for name, value in record.items() if name != "update"}
 
 
 def _summary(run: RunFolder, counts: Counts) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from hopplus.config import TrainConfig
 from hopplus.learning.learner import Learning
 from hopplus.learning.programs import Update, first_and_next, next_of
 from hopplus.learning.restore import empty_learning, learning_seats, restored_learner
+from hopplus.learning.tensorboard_curves import Pace, training_curves
 from hopplus.runs.checkpoint import steps_of
 from hopplus.runs.folder import RunError, RunFolder, plain
 from hopplus.runs.interrupt import patient_interrupt
@@ -67,8 +68,9 @@ def _train(run: RunFolder, on_update: Callable[[Moment], None]) -> dict[str, Any
     run.rewind(done)
     compiled, late = 0.0, deque(run.metrics()[-SCORED:], SCORED)
     learning_in = learning_seats(config)
+    pace = Pace(config.ppo.steps * config.seeds)
     with (
-        tensorboard(run.path, (done + 1) * config.ppo.steps) as show,
+        tensorboard(run.path, config, done * config.ppo.steps) as show,
         patient_interrupt() as interrupted,
     ):
         for number in range(done + 1, config.updates + 1):
@@ -76,7 +78,8 @@ def _train(run: RunFolder, on_update: Callable[[Moment], None]) -> dict[str, Any
             record = record_of(number, config, metrics)
             _check_finite(record, run)
             run.log(record)
-            show(_curves(record), record["steps"])
+            rate = learner.learning_rate_at(number)
+            show(training_curves(record, config, rate, pace.lap()), record["steps"])
             late.append(record)
             compiled = compiled or time.monotonic() - began
             on_update(_moment(record, learning_in))
@@ -160,19 +163,3 @@ def _moment(record: dict[str, Any], seats: list[int]) -> Moment:
     episodes = np.sum(record["episodes"])
     returns = np.sum(record["return_sum"], axis=0) / episodes if episodes else None
     return Moment(record["update"], record["steps"], returns, seats)
-
-
-def _curves(record: dict[str, Any]) -> dict[str, float]:
-    """For TensorBoard: every metric's mean, the returns by seat, recall by action."""
-    shown = tuple(name for name in LOSSES if name in record) + tuple(
-        name for name in record if "/" in name and np.ndim(record[name]) == 2
-    )
-    curves = {name: float(np.mean(record[name])) for name in shown}
-    if "opponent/count" in record:
-        count, hit = (np.sum(record[f"opponent/{name}"], axis=(0, 1)) for name in ("count", "hit"))
-        for action in np.flatnonzero(count):
-            curves[f"opponent/recall of action {action}"] = float(hit[action] / count[action])
-    if episodes := np.sum(record["episodes"]):
-        totals = np.sum(record["return_sum"], axis=0)
-        curves |= {f"return/seat {seat}": total / episodes for seat, total in enumerate(totals)}
-    return curves

@@ -37,7 +37,8 @@ def adaptation_page(
             answer += f", {closed[-1]} in {found.columns[-1]}"
     else:
         answer = f"Mean return {means[0]} in {found.columns[0]}"
-    lines = [f"Learning: {learning}. Means over {seeds} seeds, ± 95%."]
+    over = f"Means over {seeds} seeds, ± 95%" if seeds > 1 else "One seed, so no intervals"
+    lines = [f"Learning: {learning}. {over}."]
     lines += [f"⚠ below {ENOUGH} seeds, intervals say little"] * (seeds < ENOUGH)
     if known and closed is None:
         lines.append("Among this company there is no gap between blind and told to close.")

@@ -169,6 +169,8 @@ class Summary:
     def _few_seeds(self) -> Sentence | None:
         if self.seeds >= ENOUGH:
             return None
+        if self.seeds == 1:
+            return Sentence("few seeds (1): of a single one there is no interval", {})
         text = "few seeds ({seeds}): below {enough}, intervals say little"
         return Sentence(text, {"seeds": self.seeds, "enough": ENOUGH})
 

@@ -56,7 +56,7 @@ def understanding_page(name: str, found: Sequence[Understanding], command: str) 
         if len(known)
         else "It infers nothing about the others"
     )
-    lines = [f"Over {len(found)} seed{'s' * (len(found) > 1)}, ± 95%."]
+    lines = [f"Over {len(found)} seeds, ± 95%." if len(found) > 1 else "One seed, so no intervals."]
     return Page(
         f"hopplus diagnose adaptation: {name}",
         answer,

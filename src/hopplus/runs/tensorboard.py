@@ -1,24 +1,69 @@
-"""Curves for TensorBoard."""
+"""Curves and settings for TensorBoard."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
+
+from hopplus.config import RunConfig, TrainConfig, to_json
 
 
 @contextmanager
-def tensorboard(run: Path, from_step: int) -> Iterator[Callable[[Mapping[str, float], int], None]]:
-    """Yields what writes named numbers at a step into a run's folder."""
+def tensorboard(
+    run: Path, config: RunConfig, after: int
+) -> Iterator[Callable[[Mapping[str, float], int], None]]:
+    """Yields what writes named numbers at a step into a run's folder; the first is after the step
+    `after`, 0 for a run that begins."""
     from tensorboardX import SummaryWriter
+    from tensorboardX.proto.summary_pb2 import Summary
+    from tensorboardX.summary import hparams
 
     folder = run / "tensorboard"
-    # What an earlier session wrote from this step on will be written again.
-    writer = SummaryWriter(str(folder), purge_step=from_step if folder.exists() else None)
+    if after == 0:  # of a beginning that no checkpoint was made of, nothing stays
+        for file in folder.glob("events.out.tfevents.*"):
+            file.unlink()
+    # What an earlier session wrote after the checkpoint will be written again.
+    writer = SummaryWriter(str(folder), purge_step=after + 1 if after else None)
 
     def write(numbers: Mapping[str, float], step: int) -> None:
-        for name, number in numbers.items():
-            writer.add_scalar(name, number, step)
+        # All in one event: with one for each, many seeds would take longer to log than to train.
+        values = [Summary.Value(tag=name, simple_value=value) for name, value in numbers.items()]
+        writer.file_writer.add_summary(Summary(value=values), step)
 
     try:
+        if after == 0:
+            settings = flat(to_json(config))
+            writer.add_text("config", table(settings), 0)
+            training = config.kind == TrainConfig.kind
+            headline = "charts/episodic_return" if training else "losses/held_out"
+            experiment, began, _ = hparams(settings, {headline: 0.0})
+            for summary in (experiment, began):
+                writer.file_writer.add_summary(summary, 0)
+            writer.flush()
         yield write
     finally:
         writer.close()
+
+
+def flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, bool | int | float | str]:
+    """Settings by their full names, as `ppo.learning_rate`; what is no number is text."""
+    found: dict[str, bool | int | float | str] = {}
+    for name, value in settings.items():
+        if isinstance(value, Mapping):
+            found |= flat(value, f"{prefix}{name}.")
+        else:
+            plain = value if isinstance(value, bool | int | float) else _text(value)
+            found[f"{prefix}{name}"] = plain
+    return found
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        return " ".join(map(str, value))
+    return "" if value is None else str(value)
+
+
+def table(settings: Mapping[str, Any]) -> str:
+    """In Markdown, as TensorBoard shows it."""
+    rows = (f"|{name}|{str(value).replace('|', '&#124;')}|" for name, value in settings.items())
+    return "\n".join(["|setting|value|", "|-|-|", *rows])
