@@ -136,7 +136,8 @@ def test_a_diagnosis_ends_in_words_a_page_and_json(
     checks = [Check("two [x]", "an effect [/]", "effect"), Check("one", EVIL, "cause")]
     verdict = verdict_of(checks, ILLNESSES, HEALTHY)
     figures: dict[str, Any] = {"subject": EVIL, "none": float("nan"), **verdict.as_json()}
-    finish("seats", tmp_path / "new", verdict, checks, figures, [Section("mine")], as_json)
+    page = tmp_path / "new" / "seats.html"
+    finish("seats", page, verdict, checks, figures, lambda: [Section("mine")], as_json)
     read = Read((tmp_path / "new" / "seats.html").read_text(encoding="utf-8"))
     assert not read.named("script")
     assert "cause: the cause" in read.text
@@ -152,3 +153,37 @@ def test_a_diagnosis_ends_in_words_a_page_and_json(
     assert "an effect [/]" in out
     assert "Verdict: cause: the cause (game)." in out
     assert "remove it" in out
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_a_picture_that_fails_takes_nothing_with_it(
+    as_json: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The figures are on the disk before anything is drawn, and the verdict is said."""
+    verdict = verdict_of([Check("one", "fine")], ILLNESSES, HEALTHY)
+    figures = {"subject": "a", **verdict.as_json()}
+
+    def draw() -> list[Section]:
+        assert json.loads((tmp_path / "seats.json").read_text()) == figures
+        raise ValueError("inhomogeneous shape")
+
+    finish("seats", tmp_path / "seats.html", verdict, [], figures, draw, as_json)
+    out, err = capsys.readouterr()
+    assert err.count("the page is left out: it cannot be drawn (ValueError: inhomogeneous") == 1
+    assert not (tmp_path / "seats.html").exists()
+    if as_json:
+        assert json.loads(out) == {"page": None, **figures}
+    else:
+        assert "Verdict: Healthy (chance)." in out
+        assert str(tmp_path / "seats.json") in out.replace("\n", "")
+
+
+def test_a_verdict_is_said_even_where_nothing_can_be_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("")
+    verdict = verdict_of([], ILLNESSES, HEALTHY)
+    page = tmp_path / "file" / "seats.html"
+    with pytest.raises(ConfigError, match=r"cannot write .*seats\.json"):
+        finish("seats", page, verdict, [], {"subject": "a"}, list, False)
+    assert "Verdict: Healthy (chance)." in capsys.readouterr().out

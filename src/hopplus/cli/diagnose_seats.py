@@ -1,5 +1,6 @@
 """`hopplus diagnose seats`: why do returns depend on the seat number?"""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -61,8 +62,7 @@ class DiagnoseSeats(Diagnosing):
             else:
                 subject = of_run(run, 1)
             found = diagnose_seats(subject, fault, settings, on_step)
-        sections = _sections(found, config.ppo.steps)
-        return self._end(found, sections)
+        return self._end(found, lambda: _sections(found, config.ppo.steps))
 
     def _foreign(self) -> int:
         given = {"--game": self.game != GameConfig(), "--steps": self.steps, "--fault": self.fault}
@@ -70,12 +70,11 @@ class DiagnoseSeats(Diagnosing):
             raise ConfigError(f"{wrong[0]} is given, but a PettingZoo game is only played")
         with Progress("playing", self.episodes, "episodes") as progress:
             found = diagnose_foreign(self.subject, self.episodes, self.seed, progress.advance)
-        sections = [_seats_section(found)]
-        return self._end(found, sections)
+        return self._end(found, lambda: [_seats_section(found)])
 
-    def _end(self, found: SeatsDiagnosis, sections: list[Section]) -> int:
-        figures = found.as_json()
-        finish("seats", self._folder(), found.verdict, found.checks, figures, sections, self.json)
+    def _end(self, found: SeatsDiagnosis, draw: Callable[[], list[Section]]) -> int:
+        page, figures = self._folder() / "seats.html", found.as_json()
+        finish("seats", page, found.verdict, found.checks, figures, draw, self.json)
         return 0
 
 

@@ -123,6 +123,7 @@ class ValueLossDiagnosis:
     subject: str
     checks: list[Check]
     verdict: Verdict
+    seats: list[list[int]]  # [sets] whose parameters they are
     records: list[Record]
     sources: dict[str, list[Source | None]]  # by source, [sets]
     targets: Targets
@@ -134,6 +135,7 @@ class ValueLossDiagnosis:
         return {
             "subject": self.subject,
             **self.verdict.as_json(),
+            "seats": self.seats,
             "sources": {
                 name: [one.as_json() if one else None for one in found]
                 for name, found in self.sources.items()
@@ -150,7 +152,7 @@ def diagnose_value_loss(subject: Subject, updates: int, on_step: OnStep) -> Valu
     """Look into one more update, then run the experiments for so many updates."""
     learner, lab = subject.learner, subject.laboratory
     minds = lane_of(subject.learning.params[learner.learning], 0)
-    _, record, shown = lab.update(subject.learning, lab.as_it_is())
+    _, _, shown = lab.update(subject.learning, lab.as_it_is())
     lesson = lane_of(shown, 0)
     found = sources(lesson)
     checks = [time_check(subject.records), source_check(found)]
@@ -179,7 +181,9 @@ def diagnose_value_loss(subject: Subject, updates: int, on_step: OnStep) -> Valu
         subject.name,
         checks,
         verdict,
-        [*subject.records, record],
+        learner.beside.seats.tolist(),
+        # Without the update looked into: it has a row for each lane, the log one for each seed.
+        subject.records,
         found,
         errors,
         trials,
