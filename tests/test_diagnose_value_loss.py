@@ -77,7 +77,9 @@ class Imagining:
         minds = replace(learning.params[0], **changes)
         learning = replace(learning, params=(minds,))
         lab = laboratory or self.laboratory
-        return Subject("all", IMAGINING, lab, learning, self.records)
+        # So early nothing is explained yet; here it is, as in a run that has gone on for longer.
+        later = [record | {"explained": [[0.5] * 3] * LANES} for record in self.records]
+        return Subject("all", IMAGINING, lab, learning, later)
 
     @property
     def minds(self) -> Any:
@@ -148,6 +150,14 @@ def test_a_healthy_run_is_called_healthy() -> None:
     assert found.opponents is not None
     assert found.opponents.cross_entropy == pytest.approx(found.opponents.uniform, rel=1e-4)
     assert len(found.records) == 3
+
+
+def test_what_cannot_be_told_yet_is_not_called_healthy() -> None:
+    """Three updates in, nothing is explained."""
+    early = replace(imagining().subject(), records=imagining().records)
+    found = verdict(early)
+    assert found.name == "not-known"
+    assert "too early to tell" in found.advice
 
 
 def test_a_loud_world_is_named() -> None:

@@ -3,6 +3,7 @@
 import base64
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -90,12 +91,18 @@ def test_pictures_are_in_it_and_run_nothing(page: str) -> None:
 
 
 def test_marks_are_words_too(tmp_path: Path) -> None:
-    sections = [Section("one", mark="good"), Section("two", mark="bad"), Section("three")]
+    marks = ("good", "bad", "unknown", "")
+    sections = [Section(mark, mark=mark) for mark in marks]
     write_page(tmp_path / "page.html", Page("title", "answer", "good", sections=sections))
     read = Read((tmp_path / "page.html").read_text(encoding="utf-8"))
-    assert [tag["class"] for tag in read.named("span")] == ["tag good", "tag bad"]
+    assert [tag["class"] for tag in read.named("span")] == [
+        "tag good",
+        "tag bad",
+        "tag unknown",
+    ]
     assert "✓ fine" in read.text
     assert "✗ wrong" in read.text
+    assert "? not known" in read.text
     assert "Repeat it with" not in read.text
 
 
@@ -127,6 +134,26 @@ def test_causes_come_before_effects() -> None:
     fine = verdict_of(checks[1:2], ILLNESSES, HEALTHY)
     assert fine.healthy
     assert (fine.headline, fine.also) == ("nothing is wrong", ())
+
+
+def test_what_could_not_be_told_is_a_verdict_of_its_own() -> None:
+    """Neither healthy nor ill, unless it does not decide, or something else is wrong."""
+    checks = [
+        Check("one", "fine"),
+        Check("two", "2 runs cannot tell", unknown="Take more --seeds."),
+        Check("three", "nothing was played", unknown="Take more --steps."),
+        Check("four", "nothing again", unknown="Take more --steps."),
+    ]
+    found = verdict_of(checks, ILLNESSES, HEALTHY)
+    assert (found.name, found.state) == ("not-known", "unknown")
+    assert not found.healthy
+    assert found.evidence == "2 runs cannot tell"
+    assert found.advice == "Take more --seeds. Take more --steps."
+    assert checks[1].as_json()["state"] == "unknown"
+    aside = [replace(check, decides=False) for check in checks]
+    assert verdict_of(aside, ILLNESSES, HEALTHY).healthy
+    ill = [*checks, Check("five", "a cause", "cause")]
+    assert verdict_of(ill, ILLNESSES, HEALTHY).name == "cause"
 
 
 @pytest.mark.parametrize("as_json", [False, True])

@@ -16,6 +16,8 @@ from hopplus.report.page import Section
 from hopplus.runs.progress import Progress
 
 STEPS, QUICK_STEPS = 150_000, 40_000
+EPISODES = 10_000
+QUICK_SECONDS = 60.0  # that somebody else's game is played for
 CHECKS = 7  # pieces of work besides training
 
 
@@ -29,16 +31,18 @@ class DiagnoseSeats(Diagnosing):
 
     seeds: int = 5
     """Runs of a preset, side by side."""
-    episodes: int = 10_000
-    """Episodes for each kind of player that the game is tried with."""
+    episodes: int | None = None
+    """Episodes for each kind of player that the game is tried with, 10,000 when not given; with
+    --quick a PettingZoo game is played for a minute at most, unless they are given."""
 
     def run(self) -> int:
         self._check()
-        check_positive(seeds=self.seeds, episodes=self.episodes)
+        episodes = EPISODES if self.episodes is None else self.episodes
+        check_positive(seeds=self.seeds, episodes=episodes)
         if self.subject not in PRESETS and ":" in self.subject and not Path(self.subject).exists():
-            return self._foreign()
+            return self._foreign(episodes)
         settings = SeatsSettings(
-            episodes=self.episodes,
+            episodes=episodes,
             seed=self.seed,
             ablation_steps=QUICK_STEPS if self.quick else STEPS // 2,
             fewer_rungs=self.quick,
@@ -64,12 +68,15 @@ class DiagnoseSeats(Diagnosing):
             found = diagnose_seats(subject, fault, settings, on_step)
         return self._end(found, lambda: _sections(found, config.ppo.steps))
 
-    def _foreign(self) -> int:
+    def _foreign(self, episodes: int) -> int:
         given = {"--game": self.game != GameConfig(), "--steps": self.steps, "--fault": self.fault}
         if wrong := [name for name, held in given.items() if held]:
             raise ConfigError(f"{wrong[0]} is given, but a PettingZoo game is only played")
-        with Progress("playing", self.episodes, "episodes") as progress:
-            found = diagnose_foreign(self.subject, self.episodes, self.seed, progress.advance)
+        seconds = QUICK_SECONDS if self.quick and self.episodes is None else None
+        with Progress("playing", episodes, "episodes") as progress:
+            found = diagnose_foreign(
+                self.subject, episodes, self.seed, progress.advance, seconds=seconds
+            )
         return self._end(found, lambda: [_seats_section(found)])
 
     def _end(self, found: SeatsDiagnosis, draw: Callable[[], list[Section]]) -> int:

@@ -22,6 +22,9 @@ from hopplus.report.page import Page, Section
 from hopplus.runs.checkpoint import write_durably
 from hopplus.runs.folder import RunFolder, clear_errors, open_run
 
+SIGNS = {"fine": "✓", "fault": "✗", "unknown": "?"}
+MARKS = {"fine": "good", "fault": "bad", "unknown": "unknown"}  # as pages name them
+
 
 @dataclass(frozen=True)
 class Diagnosing:
@@ -108,7 +111,7 @@ def finish(
         return Page(
             f"hopplus diagnose {name}: {figures['subject']}",
             answer,
-            "good" if verdict.healthy else "bad",
+            MARKS[verdict.state],
             lines,
             this_command(),
             [*draw(), *map(_section, checks)],
@@ -135,7 +138,7 @@ def _save(path: Path, figures: dict[str, Any]) -> None:
 def _print(verdict: Verdict, checks: Sequence[Check], answer: str, lines: Sequence[str]) -> None:
     console = Console(highlight=False, soft_wrap=False)
     for check in checks:
-        console.print(f"{'✗' if check.fault else '✓'} {check.title}", style="bold", markup=False)
+        console.print(f"{SIGNS[check.state]} {check.title}", style="bold", markup=False)
         console.print(f"  {check.says}", markup=False)
     console.print()
     console.print(f"Verdict: {answer} ({verdict.area}).", style="bold", markup=False)
@@ -144,4 +147,4 @@ def _print(verdict: Verdict, checks: Sequence[Check], answer: str, lines: Sequen
 
 
 def _section(check: Check) -> Section:
-    return Section(check.title, check.says, "bad" if check.fault else "good")
+    return Section(check.title, check.says, MARKS[check.state])
