@@ -190,14 +190,14 @@ def quick(name: str, each: float, seconds: float | None = 60.0) -> Any:
 
 
 def test_a_slow_game_is_played_for_so_long_only() -> None:
-    """Three steps of a second to an episode: in a minute there are 19 whole ones."""
+    """Three steps of a second to an episode: in a minute there are 20 whole ones."""
     found = quick("together", 1.0)
-    assert found.returns.samples.shape == (19, 3)
+    assert found.returns.samples.shape == (20, 3)
     assert found.verdict.name == "not-known"
-    assert "19 episodes in 60 s" in found.verdict.evidence
+    assert "20 episodes in 60 s" in found.verdict.evidence
     assert "--episodes" in found.verdict.advice
     whole = verdict("together", 2000).returns.samples
-    np.testing.assert_array_equal(found.returns.samples, whole[:19])
+    np.testing.assert_array_equal(found.returns.samples, whole[:20])
     assert quick("fixed", 1.0).verdict.name == "unequal-game"  # as many can tell that
 
 
@@ -238,7 +238,7 @@ def test_quick_has_a_budget_unless_episodes_are_given(
     assert main(command) == 0
     assert given == [(10_000 if budget else 30, budget)]
     out = " ".join(capsys.readouterr().out.split())
-    assert ("19 episodes in 60 s." if budget else "30 episodes.") in out
+    assert ("20 episodes in 60 s." if budget else "30 episodes.") in out
     assert "? The game: random legal play" in out
     assert "Verdict: not-known: " in out
     page = (tmp_path / "seats.html").read_text(encoding="utf-8")

@@ -53,6 +53,12 @@ class DiagnoseSeats(Diagnosing):
         else:
             run = self._run()
             config, fault, updates = run.config(), Fault("none"), 0
+        needed = 3 * config.game.seats**2  # three boards for each seat, each dealt to all turns
+        if episodes < needed:  # said before anything is trained
+            raise ConfigError(
+                f"--episodes is {episodes} but must be {needed} or more to compare"
+                f" {config.game.seats} seats"
+            )
         rungs = rungs_of(config, settings.fewer_rungs)
         most = sum(replace(rung, steps=settings.ablation_steps).updates for rung in rungs.values())
         with Progress("diagnosing seats", updates + CHECKS + most, "pieces") as progress:

@@ -75,7 +75,7 @@ def inference_check(found: Sequence[Understanding]) -> Check:
     title, first = "Inference", found[0]
     read = np.array([one.probe[-1] for one in found])  # [S, times]
     known = np.isfinite(read).all(axis=0)
-    if not known.any():
+    if not known[np.array(first.times) > 0].any():  # at first nothing may have been seen yet
         says = "There are too few trials to fit a probe, of every kind of co-player."
         return Check(title, says, unknown=MORE_TRIALS)
     place = int(np.argmax(np.where(known, np.nan_to_num(read).mean(axis=0), -1.0)))
