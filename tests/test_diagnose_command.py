@@ -73,9 +73,18 @@ def test_a_run(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = capsys.readouterr().out
     assert "2 runs cannot tell, whatever comes out (seat 0: " in out  # the seeds of the run
     assert "Gradient steps by seat: 60, 60, 60; there should be 60." in " ".join(out.split())
-    assert "Verdict: Healthy (chance)." in out
+    assert "? Is it real?" in out
+    assert "Verdict: not-known: no fault was found" in out
+    assert "train with --seeds 5 or more" in " ".join(out.split())
     assert (run / "diagnosis" / "seats.html").exists()
-    assert read((run / "diagnosis" / "seats.json").read_text())["subject"] == "a"
+    told = read((run / "diagnosis" / "seats.json").read_text())
+    assert (told["subject"], told["verdict"]) == ("a", "not-known")
+    assert told["checks"][0]["state"] == "unknown"
+    page = (run / "diagnosis" / "seats.html").read_text(encoding="utf-8")
+    assert '<div class="answer unknown">' in page
+    assert page.count("? not known") == [check["state"] for check in told["checks"]].count(
+        "unknown"
+    )
 
 
 def complaint(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
@@ -97,6 +106,7 @@ def complaint(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
         (["seats", "ppo", "--fault", "step-size", "--game.seats", "2"], "at least 3 seats"),
         (["seats", "ppo", "--seeds", "0"], "--seeds is 0 but must be above 0"),
         (["seats", "ppo", "--episodes", "0"], "--episodes is 0"),
+        (["seats", "ppo", "--episodes", "47"], "must be 48 or more to compare 4 seats"),
         (["seats", "ppo", "--steps", "0"], "--steps is 0"),
         (["seats", "ppo", "--seed", "-1"], "--seed is -1"),
         (["value-loss", "ppo", "--updates", "-1"], "--updates is -1"),

@@ -20,7 +20,6 @@ from hopplus.diagnosis.pipeline import buffer_check, players_check
 from hopplus.diagnosis.seats import (
     HEALTHY,
     ILLNESSES,
-    TOO_FEW,
     SeatsDiagnosis,
     SeatsSettings,
     climb,
@@ -145,10 +144,14 @@ def test_an_ordering_that_is_real() -> None:
 
 def test_one_run_cannot_tell() -> None:
     found = real_check(runs(5.0, count=1))
-    assert found.fault is None
+    assert (found.fault, found.state) == (None, "unknown")
     assert "1 run cannot tell, whatever comes out" in found.says
     few = real_check(runs(5.0, count=2))
-    assert few.fault is None
+    assert (few.fault, few.state) == (None, "unknown")
+    assert "--seeds 8" in real_check(runs(5.0, count=5, seats=2)).unknown  # five cannot tell two
+    nothing = real_check(of_runs(np.full((2, 3), np.nan)))
+    assert (nothing.fault, nothing.state) == (None, "unknown")
+    assert "No episode ended" in nothing.says
     assert "2 runs cannot tell" in few.says
 
 
@@ -198,12 +201,15 @@ def test_a_model_that_is_worse_for_one_seat() -> None:
         "Models: explained": None,  # an effect, and no cause
     }
     assert model_checks(logged(**{"world/error": worse[:, :1], "value_loss": worse})) == []
+    for few in (worse[:2], np.full((8, 3), np.nan)):
+        (one,) = model_checks(logged(**{"world/error": few}))
+        assert (one.state, one.decides) == ("unknown", False)
 
 
 def test_buffers_are_told() -> None:
     found = buffer_check(BufferAudit("world", [1200, 900], [3.25, float("nan")]))
     assert found.fault is None
-    assert "1,200, 900 steps are kept, 3.2, nan updates old" in found.says
+    assert "1,200, 900 steps are kept, 3.2, - updates old" in found.says
 
 
 # Where does it begin?
@@ -235,6 +241,10 @@ def test_an_ordering_that_does_not_come_again() -> None:
     found = ladder_check(FIRST, {AGAIN: CALM, "plain PPO": CALM})
     assert found.fault is None
     assert "do not repeat the ordering" in found.says
+    assert found.state == "unknown"
+    nothing = of_runs(np.full((5, 3), np.nan))
+    assert ladder_check(FIRST, {AGAIN: nothing, "plain PPO": SURE}).state == "unknown"
+    assert ladder_check(FIRST, {AGAIN: SURE, "plain PPO": nothing}).state == "fine"
     backwards = of_runs(FIRST.samples[:, ::-1])
     assert "do not repeat" in ladder_check(FIRST, {AGAIN: backwards}).says
 
@@ -337,8 +347,9 @@ def test_parts_are_taken_away_only_to_explain(
     assert of(CALM.samples).ladder == {}
     assert of(CALM.samples).verdict.headline == HEALTHY.headline
     few = of(FIRST.samples[:2])  # which cannot tell, so nothing is to be explained
-    assert few.verdict.healthy
-    assert few.verdict.headline == TOO_FEW.headline
+    assert few.verdict.name == "not-known"
+    assert "2 runs cannot tell" in few.verdict.evidence
+    assert "--seeds 5" in few.verdict.advice
     assert few.ladder == {}
     found = of(FIRST.samples)
     assert list(found.ladder) == ([AGAIN, "plain PPO"] if ablate else [])

@@ -18,12 +18,13 @@ from hopplus.config import ImagineConfig, StagHuntConfig
 from hopplus.diagnosis.faults import FAULTS, Fault
 from hopplus.diagnosis.finding import Check
 from hopplus.diagnosis.laboratory import Laboratory, lane_of
-from hopplus.diagnosis.subject import Subject, laboratory_of
+from hopplus.diagnosis.subject import Subject, laboratory_of, of_run
 from hopplus.diagnosis.value_loss import (
     ILLNESSES,
     ValueLossDiagnosis,
     diagnose_value_loss,
 )
+from hopplus.runs.folder import open_run
 from hopplus.types import View
 from tiny_diagnosis import (
     CONFIG,
@@ -76,7 +77,9 @@ class Imagining:
         minds = replace(learning.params[0], **changes)
         learning = replace(learning, params=(minds,))
         lab = laboratory or self.laboratory
-        return Subject("all", IMAGINING, lab, learning, self.records)
+        # So early nothing is explained yet; here it is, as in a run that has gone on for longer.
+        later = [record | {"explained": [[0.5] * 3] * LANES} for record in self.records]
+        return Subject("all", IMAGINING, lab, learning, later)
 
     @property
     def minds(self) -> Any:
@@ -146,7 +149,15 @@ def test_a_healthy_run_is_called_healthy() -> None:
     assert (found.world.outside, found.world.predicted) == (0.0, found.world.observed)
     assert found.opponents is not None
     assert found.opponents.cross_entropy == pytest.approx(found.opponents.uniform, rel=1e-4)
-    assert len(found.records) == 4
+    assert len(found.records) == 3
+
+
+def test_what_cannot_be_told_yet_is_not_called_healthy() -> None:
+    """Three updates in, nothing is explained."""
+    early = replace(imagining().subject(), records=imagining().records)
+    found = verdict(early)
+    assert found.name == "not-known"
+    assert "too early to tell" in found.advice
 
 
 def test_a_loud_world_is_named() -> None:
@@ -275,15 +286,71 @@ def test_switches_reach_imagined_steps_alone() -> None:
 
 def test_everything_can_be_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = diagnosis()
-    parts = (found.verdict, found.checks, found.as_json(), command._sections(found))
-    diagnosed.finish("value-loss", tmp_path, *parts, as_json=True)
+    page = tmp_path / "value-loss.html"
+    parts = (found.verdict, found.checks, found.as_json(), lambda: command._sections(found))
+    diagnosed.finish("value-loss", page, *parts, as_json=True)
     told = json.loads(capsys.readouterr().out)
     assert told["verdict"] == "healthy"
     assert list(told["sources"]) == ["real", "imagined"]
     assert [row["name"] for row in told["experiments"]] == [one.name for one in found.trials]
-    page = (tmp_path / "value-loss.html").read_text(encoding="utf-8")
+    text = page.read_text(encoding="utf-8")
     for words in ("critic on both", "imagined, seat 2", "not learned", "data:image/svg+xml"):
-        assert words in page
+        assert words in text
+
+
+def made_by_training(runs: Path, name: str, *more: str) -> Path:
+    """A run of 20 updates on the tiny game, so that episodes end in its last fifth."""
+    size = "--net.hidden 8 --ppo.games 16 --ppo.unroll 8 --ppo.minibatches 2 --ppo.epochs 1"
+    options = [*GAME_OPTIONS, *size.split(), "--steps", "2560", *more]
+    assert main(["train", "ppo", *options, "--runs", str(runs), "--name", name]) == 0
+    return runs / name
+
+
+@pytest.mark.parametrize(
+    ("options", "seats"),
+    [(["--seeds", "1"], [0, 1, 2]), (["--seeds", "5", "--seats", "stag,learn,hare"], [1])],
+    ids=["fewer-seeds-than-lanes", "more-seeds-than-lanes"],
+)
+def test_a_run(
+    options: list[str], seats: list[int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As many seeds as it has, and as many seats as learn."""
+    run = made_by_training(tmp_path, "a", *options)
+    capsys.readouterr()
+    assert main(["diagnose", "value-loss", str(run), "--quick", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["seats"] == [[seat] for seat in seats]
+    assert told["page"] == str(run / "diagnosis" / "value-loss.html")
+    page = Path(told["page"]).read_text(encoding="utf-8")
+    shown = [f"real, seat {seat}" in page for seat in range(3)]
+    assert shown == [seat in seats for seat in range(3)]
+
+
+@pytest.mark.parametrize("seeds", [1, 2, 5])
+def test_a_log_of_any_number_of_seeds_is_drawn(seeds: int, tmp_path: Path) -> None:
+    """Of a run that imagines; the lanes of a diagnosis are not its seeds."""
+    subject = imagining().subject()
+    records = [
+        {
+            name: (value * seeds)[:seeds] if isinstance(value, list) else value
+            for name, value in record.items()
+        }
+        for record in subject.records
+    ]
+    found = diagnose_value_loss(replace(subject, records=records), 1, silent)
+    assert [len(record["value_loss"]) for record in found.records] == [seeds] * 3
+    titles = [section.title for section in command._sections(found)]
+    assert "Experiments from the same checkpoint" in titles
+
+
+def test_what_a_killed_run_logged_after_its_checkpoint_is_forgotten(tmp_path: Path) -> None:
+    run = made_by_training(tmp_path, "a", "--seeds", "1")
+    log = run / "metrics.jsonl"
+    last = json.loads(log.read_text().splitlines()[-1])
+    with log.open("a") as file:
+        file.write(json.dumps({**last, "update": 21}) + "\n")
+    records = of_run(open_run(run), 1).records
+    assert [record["update"] for record in records] == list(range(1, 21))
 
 
 def test_a_preset(

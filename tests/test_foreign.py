@@ -11,7 +11,7 @@ import pytest
 from gymnasium.spaces import Discrete, Space
 from pettingzoo.utils.env import AECEnv, ParallelEnv
 
-from hopplus.cli import main
+from hopplus.cli import diagnose_seats, main
 from hopplus.config import ConfigError
 from hopplus.diagnosis import foreign
 from hopplus.diagnosis.foreign import diagnose_foreign, made
@@ -71,10 +71,10 @@ class Together(ParallelEnv[str, Any, int]):  # type: ignore[misc]
 
     metadata = {"name": "together"}  # noqa: RUF012
 
-    def __init__(self, fixed: bool = False, endless: bool = False) -> None:
+    def __init__(self, fixed: bool = False, endless: bool = False, barren: bool = False) -> None:
         self.possible_agents = list(AGENTS)
         self.agents: list[str] = []
-        self.fixed, self.endless = fixed, endless
+        self.fixed, self.endless, self.barren = fixed, endless, barren
 
     def action_space(self, agent: str) -> Space[Any]:
         return Discrete(2)
@@ -88,6 +88,8 @@ class Together(ParallelEnv[str, Any, int]):  # type: ignore[misc]
         rewards = {agent: float(act) for agent, act in actions.items()}
         if self.fixed:
             rewards = {agent: float(place) for place, agent in enumerate(AGENTS)}
+        if self.barren:
+            rewards = dict.fromkeys(AGENTS, 0.0)
         if not self.left and not self.endless:
             self.agents = []
         none = dict.fromkeys(AGENTS, False)
@@ -104,6 +106,7 @@ def _somebodys_module(monkeypatch: pytest.MonkeyPatch) -> None:
         "cut": lambda: Turns(cut=True),
         "together": Together,
         "fixed": lambda: Together(fixed=True),
+        "barren": lambda: Together(barren=True),
         "endless": lambda: Together(endless=True),
         "nothing": object,
     }
@@ -112,7 +115,7 @@ def _somebodys_module(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, MODULE, module)
 
 
-def verdict(name: str, episodes: int = 200) -> Any:
+def verdict(name: str, episodes: int = 1000) -> Any:
     return diagnose_foreign(f"{MODULE}:{name}", episodes, 0, lambda count, note: None)
 
 
@@ -120,7 +123,7 @@ def verdict(name: str, episodes: int = 200) -> Any:
 def test_agents_that_are_alike(name: str) -> None:
     found = verdict(name)
     assert found.verdict.healthy
-    assert found.returns.samples.shape == (200, 3)
+    assert found.returns.samples.shape == (1000, 3)
     # Everything that was gained is counted: each action brings one half, on average.
     expected = 1.5 if name == "together" else 1.0
     np.testing.assert_allclose(found.returns.samples.mean(axis=0), expected, atol=0.2)
@@ -139,7 +142,7 @@ def test_masks_are_kept_to() -> None:
     environment = Turns()
     total = dict.fromkeys(AGENTS, 0.0)
     for seed in range(30):
-        foreign._in_turn(environment, seed, total)
+        foreign._in_turn(environment, seed, total, lambda: None)
     assert environment.illegal == 0
     assert sum(total.values()) > 0
 
@@ -163,6 +166,90 @@ def test_few_episodes_and_progress() -> None:
 def test_too_few_episodes_tell_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["diagnose", "seats", f"{MODULE}:unfair", "--episodes", "1"]) == 2
     assert "too few to compare 3 seats: more --episodes" in capsys.readouterr().err
+
+
+# Quickly.
+
+
+class Clock:
+    """A clock for games of any speed: every look at it takes so many seconds."""
+
+    def __init__(self, each: float) -> None:
+        self.now, self.each = 0.0, each
+
+    def __call__(self) -> float:
+        self.now += self.each
+        return self.now
+
+
+def quick(name: str, each: float, seconds: float | None = 60.0) -> Any:
+    def nothing(count: int, note: str) -> None: ...
+
+    game = f"{MODULE}:{name}"
+    return diagnose_foreign(game, 2000, 0, nothing, seconds=seconds, clock=Clock(each))
+
+
+def test_a_slow_game_is_played_for_so_long_only() -> None:
+    """Three steps of a second to an episode: in a minute there are 20 whole ones."""
+    found = quick("together", 1.0)
+    assert found.returns.samples.shape == (20, 3)
+    assert found.verdict.name == "not-known"
+    assert "20 episodes in 60 s" in found.verdict.evidence
+    assert "--episodes" in found.verdict.advice
+    whole = verdict("together", 2000).returns.samples
+    np.testing.assert_array_equal(found.returns.samples, whole[:20])
+    assert quick("fixed", 1.0).verdict.name == "unequal-game"  # as many can tell that
+
+
+@pytest.mark.parametrize("name", ["together", "fair"])
+@pytest.mark.parametrize("each", [10.0, 100.0])
+def test_a_game_so_slow_that_nothing_can_be_compared(name: str, each: float) -> None:
+    found = quick(name, each)
+    assert found.verdict.name == "not-known"
+    assert len(found.returns.samples) < 9
+    assert found.as_json()["returns"]["samples"] == len(found.returns.samples)
+
+
+def test_a_fast_game_is_played_to_the_end() -> None:
+    assert len(quick("together", 0.001).returns.samples) == 2000
+    assert quick("together", 0.001).verdict.healthy
+    assert len(quick("together", 1.0, seconds=None).returns.samples) == 2000
+
+
+@pytest.mark.parametrize(
+    ("options", "budget"),
+    [(["--quick"], 60.0), (["--quick", "--episodes", "30"], None), (["--episodes", "30"], None)],
+)
+def test_quick_has_a_budget_unless_episodes_are_given(
+    options: list[str],
+    budget: float | None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    given: list[Any] = []
+
+    def noted(name: str, episodes: int, seed: int, on_progress: Any, seconds: float | None) -> Any:
+        given.append((episodes, seconds))
+        return diagnose_foreign(name, episodes, seed, on_progress, seconds, Clock(1.0))
+
+    monkeypatch.setattr(diagnose_seats, "diagnose_foreign", noted)
+    command = ["diagnose", "seats", f"{MODULE}:together", *options, "--out", str(tmp_path)]
+    assert main(command) == 0
+    assert given == [(10_000 if budget else 30, budget)]
+    out = " ".join(capsys.readouterr().out.split())
+    assert ("20 episodes in 60 s." if budget else "30 episodes.") in out
+    assert "? The game: random legal play" in out
+    assert "Verdict: not-known: " in out
+    page = (tmp_path / "seats.html").read_text(encoding="utf-8")
+    assert "? not known" in page
+    assert "✓ fine" not in page
+
+
+def test_a_game_in_which_nobody_gains_anything_tells_nothing() -> None:
+    found = verdict("barren")
+    assert found.verdict.name == "not-known"
+    assert "Nobody gains anything" in found.verdict.advice
 
 
 def test_an_episode_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -200,7 +287,8 @@ def test_the_command_takes_a_pettingzoo_game(
     options = ["--episodes", "12", "--out", str(tmp_path), "--json"]
     assert main(["diagnose", "seats", name, *options]) == 0
     told = json.loads(capsys.readouterr().out)
-    assert told["verdict"] == "healthy"
+    assert told["verdict"] == "not-known"
+    assert "takes about " in told["advice"]
     assert told["returns"]["samples"] == 12
     assert len(told["returns"]["seats"]) == 4
     assert told["page"] == str(tmp_path / "seats.html")

@@ -187,6 +187,27 @@ def test_the_share_of_the_best_is_of_what_is_expected_of_one_not_told() -> None:
     assert missed["never_foreseen"] == ["b"]
 
 
+def test_a_picture_that_fails_takes_nothing_with_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Neither the figures nor the pictures after it."""
+
+    class Drawn:
+        def savefig(self, path: Path, dpi: int) -> None:
+            path.write_text("drawn")
+
+    def fails() -> Any:
+        raise ValueError("inhomogeneous shape")
+
+    pictures: Any = {"one": fails, "two": Drawn}
+    measured = Measures("world", {"a": 1.5}, {"table": [{"x": 1}]}, pictures)
+    write_measures(tmp_path, {0: measured})
+    said = "one.png is left out: it cannot be drawn (ValueError: inhomogeneous shape)"
+    assert said in capsys.readouterr().err
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names == {"measures.json", "table.csv", "two.png"}
+
+
 def test_without_matplotlib_the_figures_are_still_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

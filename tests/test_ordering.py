@@ -7,11 +7,14 @@ import pytest
 from scipy import stats
 
 from hopplus.config import ConfigError
+from hopplus.diagnosis.measures import finite
 from hopplus.diagnosis.ordering import (
     ROUNDS,
     TRIED,
     _same_chance,
+    episodes_for,
     falls,
+    fewest_runs,
     late_returns,
     least_chance,
     of_episodes,
@@ -139,8 +142,39 @@ def test_runs_of_which_something_is_not_known_are_left_out() -> None:
     found = of_runs(returns)
     assert found.samples.shape == (3, 3)
     assert found.chance == of_runs(returns[[0, 2, 3]]).chance
-    with pytest.raises(ConfigError, match="no episode ended in the last fifth"):
-        of_runs(returns[1:2])
+    nothing = of_runs(returns[1:2])
+    assert (nothing.chance, nothing.least, len(nothing.samples)) == (1.0, 1.0, 0)
+    assert finite(nothing.as_json())["gap"] is None
+
+
+def test_the_fewest_runs_that_can_tell() -> None:
+    assert [fewest_runs(seats, 0.01) for seats in (2, 3, 4)] == [8, 4, 3]
+
+
+def test_as_many_episodes_as_show_a_small_difference() -> None:
+    """Four in five of such sets do; a third of the episodes are not enough."""
+    dice = np.random.default_rng(0)
+    samples = dice.normal(size=(500, 3))
+    needed = episodes_for(samples, 0.2, 0.001)
+    assert needed is not None
+    shown = []
+    for count in (needed, needed // 3):
+        drawn = dice.normal(size=(300, count, 3))
+        drawn[:, :, 0] += 0.2
+        shown.append(np.mean([of_episodes(one).chance < 0.001 for one in drawn]))
+    assert 0.7 < shown[0] < 0.93
+    assert shown[1] < 0.4
+    luck = dice.normal(size=(500, 1))
+    assert (episodes_for(samples + 9 * luck, 0.2, 0.001) or 0) < needed  # shared by all
+    assert episodes_for(np.zeros((9, 3)), 0.2, 0.001) is None
+    assert episodes_for(samples[:1], 0.2, 0.001) is None
+
+
+def test_returns_that_are_not_numbers_are_not_compared() -> None:
+    returns = episodes(0, 50)
+    returns[7, 1] = np.nan
+    with pytest.raises(ConfigError, match="not numbers"):
+        of_episodes(returns)
 
 
 def test_runs_with_normal_noise_are_tested_as_in_blocks() -> None:

@@ -3,6 +3,7 @@
 import base64
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -90,12 +91,18 @@ def test_pictures_are_in_it_and_run_nothing(page: str) -> None:
 
 
 def test_marks_are_words_too(tmp_path: Path) -> None:
-    sections = [Section("one", mark="good"), Section("two", mark="bad"), Section("three")]
+    marks = ("good", "bad", "unknown", "")
+    sections = [Section(mark, mark=mark) for mark in marks]
     write_page(tmp_path / "page.html", Page("title", "answer", "good", sections=sections))
     read = Read((tmp_path / "page.html").read_text(encoding="utf-8"))
-    assert [tag["class"] for tag in read.named("span")] == ["tag good", "tag bad"]
+    assert [tag["class"] for tag in read.named("span")] == [
+        "tag good",
+        "tag bad",
+        "tag unknown",
+    ]
     assert "✓ fine" in read.text
     assert "✗ wrong" in read.text
+    assert "? not known" in read.text
     assert "Repeat it with" not in read.text
 
 
@@ -129,6 +136,26 @@ def test_causes_come_before_effects() -> None:
     assert (fine.headline, fine.also) == ("nothing is wrong", ())
 
 
+def test_what_could_not_be_told_is_a_verdict_of_its_own() -> None:
+    """Neither healthy nor ill, unless it does not decide, or something else is wrong."""
+    checks = [
+        Check("one", "fine"),
+        Check("two", "2 runs cannot tell", unknown="Take more --seeds."),
+        Check("three", "nothing was played", unknown="Take more --steps."),
+        Check("four", "nothing again", unknown="Take more --steps."),
+    ]
+    found = verdict_of(checks, ILLNESSES, HEALTHY)
+    assert (found.name, found.state) == ("not-known", "unknown")
+    assert not found.healthy
+    assert found.evidence == "2 runs cannot tell"
+    assert found.advice == "Take more --seeds. Take more --steps."
+    assert checks[1].as_json()["state"] == "unknown"
+    aside = [replace(check, decides=False) for check in checks]
+    assert verdict_of(aside, ILLNESSES, HEALTHY).healthy
+    ill = [*checks, Check("five", "a cause", "cause")]
+    assert verdict_of(ill, ILLNESSES, HEALTHY).name == "cause"
+
+
 @pytest.mark.parametrize("as_json", [False, True])
 def test_a_diagnosis_ends_in_words_a_page_and_json(
     as_json: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -136,7 +163,8 @@ def test_a_diagnosis_ends_in_words_a_page_and_json(
     checks = [Check("two [x]", "an effect [/]", "effect"), Check("one", EVIL, "cause")]
     verdict = verdict_of(checks, ILLNESSES, HEALTHY)
     figures: dict[str, Any] = {"subject": EVIL, "none": float("nan"), **verdict.as_json()}
-    finish("seats", tmp_path / "new", verdict, checks, figures, [Section("mine")], as_json)
+    page = tmp_path / "new" / "seats.html"
+    finish("seats", page, verdict, checks, figures, lambda: [Section("mine")], as_json)
     read = Read((tmp_path / "new" / "seats.html").read_text(encoding="utf-8"))
     assert not read.named("script")
     assert "cause: the cause" in read.text
@@ -152,3 +180,37 @@ def test_a_diagnosis_ends_in_words_a_page_and_json(
     assert "an effect [/]" in out
     assert "Verdict: cause: the cause (game)." in out
     assert "remove it" in out
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_a_picture_that_fails_takes_nothing_with_it(
+    as_json: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The figures are on the disk before anything is drawn, and the verdict is said."""
+    verdict = verdict_of([Check("one", "fine")], ILLNESSES, HEALTHY)
+    figures = {"subject": "a", **verdict.as_json()}
+
+    def draw() -> list[Section]:
+        assert json.loads((tmp_path / "seats.json").read_text()) == figures
+        raise ValueError("inhomogeneous shape")
+
+    finish("seats", tmp_path / "seats.html", verdict, [], figures, draw, as_json)
+    out, err = capsys.readouterr()
+    assert err.count("the page is left out: it cannot be drawn (ValueError: inhomogeneous") == 1
+    assert not (tmp_path / "seats.html").exists()
+    if as_json:
+        assert json.loads(out) == {"page": None, **figures}
+    else:
+        assert "Verdict: Healthy (chance)." in out
+        assert str(tmp_path / "seats.json") in out.replace("\n", "")
+
+
+def test_a_verdict_is_said_even_where_nothing_can_be_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("")
+    verdict = verdict_of([], ILLNESSES, HEALTHY)
+    page = tmp_path / "file" / "seats.html"
+    with pytest.raises(ConfigError, match=r"cannot write .*seats\.json"):
+        finish("seats", page, verdict, [], {"subject": "a"}, list, False)
+    assert "Verdict: Healthy (chance)." in capsys.readouterr().out

@@ -1,6 +1,7 @@
 """Where it is lost what kind of players one faces."""
 
 import json
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
@@ -18,7 +19,15 @@ from hopplus.config import (
     StagHuntConfig,
     TrainConfig,
 )
-from hopplus.diagnosis.understanding import Watched, _read, _strangers, understanding
+from hopplus.diagnosis.adaptation import ILLNESSES, adaptation_verdict
+from hopplus.diagnosis.finding import Verdict
+from hopplus.diagnosis.understanding import (
+    Understanding,
+    Watched,
+    _read,
+    _strangers,
+    understanding,
+)
 from hopplus.evaluation.trials import make_trials
 from hopplus.games import make_game
 from hopplus.learning.restore import make_learner
@@ -72,7 +81,7 @@ def test_what_a_probe_reads() -> None:
     inferred = np.stack([told, rng.normal(size=told.shape)])
     step = np.broadcast_to(np.arange(2)[:, None], shape)
     blank = np.zeros(shape)
-    seen = Watched(blank, step, blank, inferred, blank, blank, blank, blank, blank)
+    seen = Watched(blank, step, blank, inferred, *[blank] * 6)
     assert _read(seen, drawn, 3, 0, 0) == 1.0
     assert 0.2 < _read(seen, drawn, 3, 0, 1) < 0.47
     assert np.isnan(_read(seen, drawn, 3, 1, 0))
@@ -89,6 +98,10 @@ def test_a_belief_is_read_and_a_policy_that_is_told_nothing_does_not_move(
     assert (found.accuracy[:-1] < found.best[:-1] - 0.1).all()  # the last are all chance
     assert found.best[0] > found.best[-1]  # stag hunters are easier to foresee than chance
     assert (found.moved_other > found.moved_alike).all()
+    np.testing.assert_allclose(found.even[-1], found.best[-1])  # of random players
+    assert (found.even[:-1] < found.best[:-1] - 0.1).all()
+    assert (found.infers, found.models) == (True, True)
+    assert adaptation_verdict([found])[1].name == "lost-in-models"  # nothing has been learned yet
     path = tmp_path / "plain.safetensors"
     write_player(path, fresh())
     size = ["--game.size", "3", "--game.seats", "3", "--game.hares", "2", "--game.horizon", "8"]
@@ -98,6 +111,87 @@ def test_a_belief_is_read_and_a_policy_that_is_told_nothing_does_not_move(
     plain = json.loads(capsys.readouterr().out)
     assert np.array(plain["moved_other"]).tolist() == [[0, 0]]
     assert plain["accuracy"] == [[None] * 6]
-    assert "It infers nothing about the others" in (tmp_path / "page.html").read_text()
+    assert plain["verdict"] == "no-inference"
+    assert "it infers nothing about the others" in (tmp_path / "page.html").read_text()
+    saved = json.loads((tmp_path / "page.json").read_text())
+    assert {"page": plain["page"], **saved} == plain
+    assert [check["state"] for check in saved["checks"]] == ["fault"]
+    assert main([*command[:-1], str(tmp_path / "page.json")]) == 2
+    assert "--out names the page" in capsys.readouterr().err
     assert main(["diagnose", "adaptation", "belief"]) == 2
     assert "a preset has learned nothing yet" in capsys.readouterr().err
+
+
+# What it means.
+
+
+def watched(
+    read: float = 0.9,
+    right: float = 0.8,
+    alike: float = 0.1,
+    other: float = 0.3,
+    models: bool = True,
+) -> Understanding:
+    """By two companies, in two episodes, at two times: nothing is read before anything is seen."""
+    return Understanding(
+        times=[0, 4],
+        probe=np.array([[1 / 3, read], [1 / 3, read]]),
+        chance=1 / 3,
+        companies=[("stag",), ("hare",)],
+        accuracy=np.full(2, right if models else np.nan),
+        best=np.full(2, 0.9),
+        even=np.full(2, 0.2),
+        moved_alike=np.array([0.0, alike]),
+        moved_other=np.array([0.0, other]),
+        infers=True,
+        models=models,
+    )
+
+
+def verdict(*found: Understanding) -> Verdict:
+    return adaptation_verdict(found)[1]
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        ({}, "healthy"),
+        ({"models": False}, "healthy"),  # a memory needs none
+        ({"read": 0.36}, "lost-in-inference"),
+        ({"read": 0.36, "right": 0.3, "other": 0.001}, "lost-in-inference"),  # causes come first
+        ({"right": 0.5}, "lost-in-models"),  # three sevenths of what there is beyond guessing
+        ({"alike": 0.0, "other": 0.001}, "lost-in-policy"),
+        ({"alike": 0.2, "other": 0.2}, "lost-in-policy"),
+        ({"read": float("nan")}, "not-known"),
+        ({"other": float("nan")}, "not-known"),
+    ],
+)
+def test_where_it_is_lost(given: dict[str, float], name: str) -> None:
+    """Of one player, and of five that are all the same."""
+    one = watched(**given)  # type: ignore[arg-type]
+    for found in (verdict(one), verdict(*[one] * 5)):
+        assert found.name == name
+    assert name in (*ILLNESSES, "healthy", "not-known")
+
+
+def test_too_few_trials_are_not_known() -> None:
+    found = verdict(watched(read=float("nan")))
+    assert found.name == "not-known"
+    assert "too few trials" in found.evidence
+    assert "--trials" in found.advice
+
+
+def test_seeds_that_differ_cannot_tell() -> None:
+    """Their interval holds the threshold; those of one mind do not."""
+    apart = verdict(watched(read=0.35), watched(read=0.9))
+    assert apart.name == "not-known"
+    assert "--seeds" in apart.advice
+    assert verdict(watched(read=0.85), watched(read=0.9)).name == "healthy"
+    assert verdict(watched(other=0.12), watched(other=0.3)).name == "not-known"
+
+
+def test_who_infers_nothing_is_not_healthy() -> None:
+    nothing = replace(watched(models=False), infers=False, probe=np.full((2, 2), np.nan))
+    found = verdict(nothing)
+    assert (found.name, found.area) == ("no-inference", "inference")
+    assert found.also == ()

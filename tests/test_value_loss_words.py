@@ -67,7 +67,7 @@ def losses(
     records = [early] * (updates - updates // 5) + [late] * (updates // 5)
     subject: Any = SimpleNamespace(config=config, records=records)
     checks = loss_checks(subject, {"real": [source(**given)]}, errors or Targets(1.0, 1.0, 1.0))
-    return [check.fault for check in checks]
+    return [check.fault or (check.state if check.unknown else None) for check in checks]
 
 
 def test_what_is_said_of_losses() -> None:
@@ -83,9 +83,15 @@ def test_what_is_said_of_losses() -> None:
     assert losses(mix=1.0, errors=Targets(1.5, 1.5, 1.0), value_loss=0.9)[1] is None
     assert losses(mix=1.0, errors=noisy, value_loss=0.1)[1] is None  # values know it nearly all
     nothing = Targets(float("nan"), float("nan"), float("nan"))
-    assert losses(mix=1.0, errors=nothing) == [None, None, None]
+    assert losses(mix=1.0, errors=nothing) == [None, "unknown", None]
     assert losses(explained=-1.0)[2] == "value-behind"
-    assert losses(explained=-1.0, updates=10)[2] is None  # too early to tell
+    assert losses(explained=-1.0, updates=10)[2] == "unknown"  # too early to tell
+    assert losses(explained=0.5, updates=10)[2] is None
+    assert losses(explained=0.0, return_variance=0.0)[2] == "unknown"  # nothing to explain
+    assert losses(explained=float("nan"))[2] == "unknown"
+    assert losses(value_loss=float("nan"))[0] == "unknown"
+    (alone,) = loss_checks(None, {"real": [None]}, nothing)  # type: ignore[arg-type]
+    assert alone.state == "unknown"
     assert losses(explained=0.1)[2] is None
 
 
@@ -115,6 +121,10 @@ def test_what_is_said_of_the_critics_steps() -> None:
         lesson: Any = SimpleNamespace(batch=batch)
         return critic_check(subject, lesson).fault
 
+    nobody: Any = SimpleNamespace(imagined=np.zeros(3, bool), present=np.ones(3, bool))
+    nobody.valued = nobody.present
+    here: Any = SimpleNamespace(config=SimpleNamespace(imagine=SimpleNamespace(critic_on="real")))
+    assert critic_check(here, SimpleNamespace(batch=nobody)).state == "unknown"  # type: ignore[arg-type]
     assert said("real", [True, False, False]) is None
     assert said("real", [True, False, True]) == "critic-on-imagined"
     assert said("both", [True, True, True]) is None
@@ -136,9 +146,26 @@ def test_what_is_said_of_worlds() -> None:
     assert said(0.9, float("nan"), 0.0, source()) is None
 
 
+def test_worlds_of_which_nothing_is_known() -> None:
+    """No reward was seen, nobody was there, or nothing is imagined."""
+    nan = float("nan")
+
+    def state(exact: float, slope: float, dreamt: Source | None) -> str:
+        world = WorldCheck([1.0, exact], [0, 0.1], [1.0, slope], [0, 0], [0, 5], [0, 5], 0.1)
+        return rewards_check(world, {"imagined": [None, dreamt]}).state
+
+    assert state(0.9, 1.0, source()) == "fine"
+    assert state(0.9, nan, source()) == "unknown"
+    assert state(nan, 1.0, source()) == "unknown"
+    assert state(0.9, 1.0, None) == "unknown"
+    assert state(0.6, nan, source()) == "fault"
+
+
 def test_what_is_said_of_models_of_the_others() -> None:
     assert others_check(OpponentCheck([1.0, 1.4], [1.3, 1.3])).fault is None
     assert others_check(OpponentCheck([1.0, 1.6], [1.3, 1.3])).fault == "opponents-wrong"
+    alone = OpponentCheck([1.0, float("nan")], [1.3, float("nan")])
+    assert others_check(alone).state == "unknown"
 
 
 def trial(name: str, *loss: float, imagines: bool = True) -> Trial:
@@ -156,6 +183,9 @@ def test_what_is_said_of_experiments() -> None:
     assert "gate closed" not in better.says
     shut = [trial(name, 1.0, imagines=False) for name in ("as it is", "real steps only")]
     assert "gate closed" in trial_check(shut).says
+    assert trial_check(shut).state == "unknown"
+    lost = [trial(name, float("nan")) for name in ("as it is", "real steps only")]
+    assert trial_check(lost).state == "unknown"
 
 
 def test_data_and_worlds_stand_before_what_they_cause() -> None:
@@ -206,6 +236,8 @@ def test_sources_by_hand() -> None:
     said = source_check({"real": [real], "imagined": [None]}).says
     assert "rewards from 0 to 2" in said
     assert "Nothing imagined is learned from" in said
+    assert source_check({"real": [real, None]}).state == "unknown"
+    assert source_check({"real": [real], "imagined": [None]}).state == "fine"
 
 
 def test_targets_by_hand() -> None:

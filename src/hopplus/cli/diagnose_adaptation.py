@@ -1,24 +1,22 @@
 """`hopplus diagnose adaptation`: where is it lost what kind of players one faces?"""
 
-import json
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import tyro
 from rich.console import Console
 from rich.table import Table
 
+from hopplus.cli.diagnosed import finish
 from hopplus.cli.options import check_positive, check_seat, check_seed
-from hopplus.cli.paged import this_command, written
 from hopplus.cli.subject import find_subject, game_of
 from hopplus.config import ConfigError, GameConfig
-from hopplus.diagnosis.measures import finite
+from hopplus.diagnosis.adaptation import adaptation_verdict
 from hopplus.diagnosis.understanding import Understanding, understanding
 from hopplus.games import make_game
 from hopplus.presets import PRESETS
-from hopplus.report.understanding import said, understanding_page
+from hopplus.report.understanding import said, understanding_sections
 from hopplus.runs.progress import Progress
 
 TIMES = (0, 1, 2, 4, 6, 8, 12, 16, 24)
@@ -41,13 +39,16 @@ class DiagnoseAdaptation:
     seed: int = 0
     """Seed of everything random."""
     out: Path | None = None
-    """The page; when not given, understanding.html in the run, or here."""
+    """The page, beside which the JSON file lies; when not given, understanding.html in the run, or
+    here."""
     json: bool = False
     """Print JSON instead of tables."""
 
     def run(self) -> int:
         check_positive(episodes=self.episodes, trials=self.trials)
         check_seed(self.seed)
+        if self.out and self.out.suffix == ".json":
+            raise ConfigError("--out names the page, such as out.html; JSON is written beside it")
         if any(name in PRESETS for name in self.subject):
             raise ConfigError("a preset has learned nothing yet: give a run, or exported players")
         game = make_game(game_of(self.subject, self.game))
@@ -66,24 +67,31 @@ class DiagnoseAdaptation:
                     )
                 )
                 progress.advance(1, f"seed {seed}")
-        folder = Path(subject.name) if subject.config else Path()
-        page = written(
-            self.out or folder / "understanding.html",
-            lambda: understanding_page(subject.name, found, this_command()),
+        if not self.json:
+            print_understanding(found, subject.name)
+        checks, verdict = adaptation_verdict(found)
+        figures = {
+            "subject": subject.name,
+            **verdict.as_json(),
+            **as_json(found),
+            "checks": [check.as_json() for check in checks],
+        }
+        finish(
+            "adaptation",
+            self.out or subject.folder / "understanding.html",
+            verdict,
+            checks,
+            figures,
+            lambda: understanding_sections(found),
+            self.json,
         )
-        if self.json:
-            print(json.dumps({"page": page, **finite(as_json(found))}, indent=2))
-            return 0
-        print_understanding(found, subject.name)
-        if page:
-            print(f"the page is {page}")
         return 0
 
 
 def as_json(found: list[Understanding]) -> dict[str, Any]:
     """Everything, by seed."""
     first = found[0]
-    names = ("probe", "accuracy", "best", "moved_alike", "moved_other")
+    names = ("probe", "accuracy", "best", "even", "moved_alike", "moved_other")
     return {
         "times": first.times,
         "companies": [list(company) for company in first.companies],
@@ -96,7 +104,7 @@ def print_understanding(found: list[Understanding], name: str) -> None:
     """The three measures for people, on stdout."""
     first, console = found[0], Console()
 
-    if np.isnan(first.probe).all():
+    if not any(one.infers for one in found):
         print(f"{name} infers nothing about the others")
     else:
         title = f"{name}: kinds of the others that can be read from what it infers"

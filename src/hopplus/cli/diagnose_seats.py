@@ -1,5 +1,6 @@
 """`hopplus diagnose seats`: why do returns depend on the seat number?"""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -15,6 +16,8 @@ from hopplus.report.page import Section
 from hopplus.runs.progress import Progress
 
 STEPS, QUICK_STEPS = 150_000, 40_000
+EPISODES = 10_000
+QUICK_SECONDS = 60.0  # that somebody else's game is played for
 CHECKS = 7  # pieces of work besides training
 
 
@@ -28,16 +31,18 @@ class DiagnoseSeats(Diagnosing):
 
     seeds: int = 5
     """Runs of a preset, side by side."""
-    episodes: int = 10_000
-    """Episodes for each kind of player that the game is tried with."""
+    episodes: int | None = None
+    """Episodes for each kind of player that the game is tried with, 10,000 when not given; with
+    --quick a PettingZoo game is played for a minute at most, unless they are given."""
 
     def run(self) -> int:
         self._check()
-        check_positive(seeds=self.seeds, episodes=self.episodes)
+        episodes = EPISODES if self.episodes is None else self.episodes
+        check_positive(seeds=self.seeds, episodes=episodes)
         if self.subject not in PRESETS and ":" in self.subject and not Path(self.subject).exists():
-            return self._foreign()
+            return self._foreign(episodes)
         settings = SeatsSettings(
-            episodes=self.episodes,
+            episodes=episodes,
             seed=self.seed,
             ablation_steps=QUICK_STEPS if self.quick else STEPS // 2,
             fewer_rungs=self.quick,
@@ -48,6 +53,12 @@ class DiagnoseSeats(Diagnosing):
         else:
             run = self._run()
             config, fault, updates = run.config(), Fault("none"), 0
+        needed = 3 * config.game.seats**2  # three boards for each seat, each dealt to all turns
+        if episodes < needed:  # said before anything is trained
+            raise ConfigError(
+                f"--episodes is {episodes} but must be {needed} or more to compare"
+                f" {config.game.seats} seats"
+            )
         rungs = rungs_of(config, settings.fewer_rungs)
         most = sum(replace(rung, steps=settings.ablation_steps).updates for rung in rungs.values())
         with Progress("diagnosing seats", updates + CHECKS + most, "pieces") as progress:
@@ -61,23 +72,22 @@ class DiagnoseSeats(Diagnosing):
             else:
                 subject = of_run(run, 1)
             found = diagnose_seats(subject, fault, settings, on_step)
-        sections = _sections(found, config.ppo.steps)
-        return self._end(found, sections)
+        return self._end(found, lambda: _sections(found, config.ppo.steps))
 
-    def _foreign(self) -> int:
+    def _foreign(self, episodes: int) -> int:
         given = {"--game": self.game != GameConfig(), "--steps": self.steps, "--fault": self.fault}
         if wrong := [name for name, held in given.items() if held]:
             raise ConfigError(f"{wrong[0]} is given, but a PettingZoo game is only played")
-        with Progress(
-            "playing", self.episodes, "episodes", first="busy with the first"
-        ) as progress:
-            found = diagnose_foreign(self.subject, self.episodes, self.seed, progress.advance)
-        sections = [_seats_section(found)]
-        return self._end(found, sections)
+        seconds = QUICK_SECONDS if self.quick and self.episodes is None else None
+        with Progress("playing", episodes, "episodes", first="busy with the first") as progress:
+            found = diagnose_foreign(
+                self.subject, episodes, self.seed, progress.advance, seconds=seconds
+            )
+        return self._end(found, lambda: [_seats_section(found)])
 
-    def _end(self, found: SeatsDiagnosis, sections: list[Section]) -> int:
-        figures = found.as_json()
-        finish("seats", self._folder(), found.verdict, found.checks, figures, sections, self.json)
+    def _end(self, found: SeatsDiagnosis, draw: Callable[[], list[Section]]) -> int:
+        page, figures = self._folder() / "seats.html", found.as_json()
+        finish("seats", page, found.verdict, found.checks, figures, draw, self.json)
         return 0
 
 

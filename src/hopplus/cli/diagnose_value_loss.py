@@ -61,11 +61,11 @@ class DiagnoseValueLoss(Diagnosing):
             found = diagnose_value_loss(subject, updates, on_step)
         finish(
             "value-loss",
-            self._folder(),
+            self._folder() / "value-loss.html",
             found.verdict,
             found.checks,
             found.as_json(),
-            _sections(found),
+            lambda: _sections(found),
             self.json,
         )
         return 0
@@ -103,7 +103,7 @@ def _sections(found: ValueLossDiagnosis) -> list[Section]:
             "What values learn from, by source and seat",
             pictures=[("distributions", sources_picture(found))],
             header=HEADER,
-            rows=seat_rows(found.sources),
+            rows=seat_rows(found),
         )
     )
     return sections

@@ -1,7 +1,7 @@
 """What the diagnoses have in common on the command line: their subject, and how they end."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -11,16 +11,19 @@ import tyro
 from rich.console import Console
 
 from hopplus.cli.options import check_positive, check_seed
-from hopplus.cli.paged import this_command
+from hopplus.cli.paged import this_command, written
 from hopplus.config import ConfigError, GameConfig, TrainConfig
 from hopplus.diagnosis.faults import Fault, find_fault
 from hopplus.diagnosis.finding import Check, Verdict
 from hopplus.diagnosis.measures import finite
 from hopplus.learning.restore import seat_names
 from hopplus.presets import PRESETS
-from hopplus.report.page import Page, Section, write_page
+from hopplus.report.page import Page, Section
 from hopplus.runs.checkpoint import write_durably
 from hopplus.runs.folder import RunFolder, clear_errors, open_run
+
+SIGNS = {"fine": "✓", "fault": "✗", "unknown": "?"}
+MARKS = {"fine": "good", "fault": "bad", "unknown": "unknown"}  # as pages name them
 
 
 @dataclass(frozen=True)
@@ -83,45 +86,65 @@ class Diagnosing:
 
 def finish(
     name: str,
-    folder: Path,
+    page: Path,
     verdict: Verdict,
     checks: Sequence[Check],
     figures: dict[str, Any],
-    sections: Sequence[Section],
+    draw: Callable[[], Sequence[Section]],
     as_json: bool,
 ) -> None:
-    """Write the page and the JSON file, and say the verdict."""
-    mark = "good" if verdict.healthy else "bad"
+    """Save the figures as JSON beside the page, then draw the page, and say the verdict.
+
+    In this order, because pictures can fail: whatever happens to them, what was found is kept.
+    """
     answer = "Healthy" if verdict.healthy else f"{verdict.name}: {verdict.headline}"
     lines = [verdict.headline] if verdict.healthy else [verdict.evidence, verdict.advice]
     if verdict.also:
         lines.append(f"Also found, perhaps because of it: {', '.join(verdict.also)}.")
-    page = Page(
-        f"hopplus diagnose {name}: {figures['subject']}",
-        answer,
-        mark,
-        lines,
-        this_command(),
-        [*sections, *map(_section, checks)],
-    )
-    html = folder / f"{name}.html"
-    write_page(html, page)
-    text = json.dumps(finite(figures), indent=2, allow_nan=False)
-    with clear_errors(f"write in {folder}"):
-        write_durably(folder / f"{name}.json", text.encode())
+    saved, refused = page.with_suffix(".json"), None
+    try:
+        _save(saved, figures)
+    except ConfigError as error:  # the disk refuses: say what was found all the same
+        refused = error
+
+    def made() -> Page:
+        return Page(
+            f"hopplus diagnose {name}: {figures['subject']}",
+            answer,
+            MARKS[verdict.state],
+            lines,
+            this_command(),
+            [*draw(), *map(_section, checks)],
+        )
+
+    drawn = None if refused else written(page, made)
     if as_json:
-        print(json.dumps({"page": str(html), **finite(figures)}, indent=2))
-        return
+        print(json.dumps({"page": drawn, **finite(figures)}, indent=2))
+    else:
+        _print(verdict, checks, answer, lines)
+        if not refused:
+            print(f"Pictures and everything else: {drawn}" if drawn else f"All figures: {saved}")
+    if refused:
+        raise refused
+
+
+def _save(path: Path, figures: dict[str, Any]) -> None:
+    text = json.dumps(finite(figures), indent=2, allow_nan=False)
+    with clear_errors(f"write {path}"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_durably(path, text.encode())
+
+
+def _print(verdict: Verdict, checks: Sequence[Check], answer: str, lines: Sequence[str]) -> None:
     console = Console(highlight=False, soft_wrap=False)
     for check in checks:
-        console.print(f"{'✗' if check.fault else '✓'} {check.title}", style="bold", markup=False)
+        console.print(f"{SIGNS[check.state]} {check.title}", style="bold", markup=False)
         console.print(f"  {check.says}", markup=False)
     console.print()
     console.print(f"Verdict: {answer} ({verdict.area}).", style="bold", markup=False)
     for line in lines:
         console.print(line, markup=False)
-    console.print(f"Pictures and everything else: {html}", markup=False)
 
 
 def _section(check: Check) -> Section:
-    return Section(check.title, check.says, "bad" if check.fault else "good")
+    return Section(check.title, check.says, MARKS[check.state])

@@ -25,4 +25,7 @@ def written(path: Path, make: Callable[[], Page]) -> str | None:
     except ConfigError as error:  # it must not take the figures with it
         say(f"the page is left out: {error}")
         return None
+    except Exception as error:  # nor must a picture that cannot be drawn
+        say(f"the page is left out: it cannot be drawn ({type(error).__name__}: {error})")
+        return None
     return str(path)

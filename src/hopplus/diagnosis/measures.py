@@ -39,8 +39,8 @@ def write_measures(folder: Path, by_seed: dict[int, Measures]) -> None:
                 {"seed": seed, **row} for seed, own in by_seed.items() for row in own.tables[name]
             ]
             _write_csv(folder / f"{name}.csv", rows)
-        for name, draw in one.pictures.items():
-            _write_picture(folder / f"{name}.png", draw)
+    for name, draw in one.pictures.items():  # last: a picture that fails takes nothing with it
+        _write_picture(folder / f"{name}.png", draw)
 
 
 def finite(tree: Any) -> Any:
@@ -72,3 +72,5 @@ def _write_picture(path: Path, draw: "Callable[[], Figure]") -> None:
         if not _lacking:
             _lacking.append("matplotlib")
             say("pictures are left out: matplotlib is not installed here")
+    except Exception as error:  # the figures are saved, and the other pictures may do
+        say(f"{path.name} is left out: it cannot be drawn ({type(error).__name__}: {error})")

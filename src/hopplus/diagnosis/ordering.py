@@ -25,11 +25,15 @@ class Ordering:
 
     @property
     def seats(self) -> list[Estimate]:
+        if not len(self.samples):
+            return [Estimate(math.nan, math.inf)] * self.samples.shape[1]
         return [estimate(seat) for seat in self.samples.T]
 
     @property
     def gap(self) -> float:
         """Between the best and the worst seat's mean."""
+        if not len(self.samples):
+            return math.nan
         means = self.samples.mean(axis=0)
         return float(means.max() - means.min())
 
@@ -47,6 +51,37 @@ def least_chance(runs: int, seats: int) -> float:
     """The smallest chance that a permutation test of so many runs can show."""
     ways = math.factorial(seats)
     return max(1.0 / (1 + ROUNDS), float(ways) ** (1 - runs)) if runs > 1 else 1.0
+
+
+def fewest_runs(seats: int, chance: float) -> int:
+    """The fewest runs that can show anything below that chance, if all are ordered alike."""
+    return next(runs for runs in range(2, 100) if least_chance(runs, seats) < chance)
+
+
+def episodes_for(samples: np.ndarray, share: float, chance: float, seed: int = 0) -> int | None:
+    """Episodes as noisy as these [E, N] of which four in five sets would show, below that chance,
+    that one seat is off by such a share of the spread of a seat's return; None if that cannot be
+    told, or takes more than a million."""
+    count, seats = samples.shape
+    whole = float(samples.var(axis=0, ddof=1).mean()) if count > 1 else 0.0
+    if whole == 0:
+        return None
+    own = samples - samples.mean(axis=1, keepdims=True)
+    within = float(own.var(axis=0, ddof=1).mean()) * seats / (seats - 1)
+    rng = np.random.default_rng(seed)
+    one, episodes = int(seats - 1), int(3 * seats)
+    while episodes <= 1_000_000:
+        # One seat of N that is off by d moves all means apart by d^2 (N - 1) / N in all.
+        moved = share**2 * whole * one / seats
+        two = (episodes - 1) * one
+        offset = episodes * moved / max(within, 1e-9 * whole)
+        drawn = (
+            rng.noncentral_chisquare(one, offset, 2_000) / one / (rng.chisquare(two, 2_000) / two)
+        )
+        if float((_tail(drawn, one, two) < chance).mean()) >= POWER:
+            return episodes
+        episodes = math.ceil(1.1 * episodes)
+    return None
 
 
 def runs_for(samples: np.ndarray, gap: float, chance: float, seed: int = 0) -> int | None:
@@ -93,7 +128,7 @@ def of_runs(returns: np.ndarray) -> Ordering:
     are left out."""
     known = returns[np.isfinite(returns).all(axis=1)]
     if len(known) == 0:
-        raise ConfigError("no episode ended in the last fifth of training: take more --steps")
+        return Ordering(known, 1.0, 1.0)  # nothing can be told
     least = least_chance(*known.shape)
     return Ordering(known, seat_order_test(known, ROUNDS), least)
 
@@ -101,6 +136,8 @@ def of_runs(returns: np.ndarray) -> Ordering:
 def of_episodes(returns: np.ndarray) -> Ordering:
     """Of many episodes [E, N], by Hotelling's test of equal means."""
     count, seats = returns.shape
+    if not np.isfinite(returns).all():
+        raise ConfigError("some returns are not numbers: seats cannot be compared")
     if count < 3 * seats:
         raise ConfigError(f"{count} boards are too few to compare {seats} seats: more --episodes")
     contrasts = returns[:, 1:] - returns[:, :1]

@@ -1,5 +1,6 @@
 """One more update, looked into: whose play is learned from, how far steps go, what is logged."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
@@ -39,6 +40,11 @@ DATA_ILLNESSES = {
     ),
 }
 
+DIVERGED = (
+    "Some figures are not numbers: look in the log where that begins, and take a smaller step size"
+    " (--ppo.learning-rate)."
+)
+
 
 def pipeline_checks(subject: Subject) -> list[Check]:
     """Of the first lane; what is wrong there is wrong in the code, and so in all."""
@@ -64,6 +70,7 @@ def pipeline_checks(subject: Subject) -> list[Check]:
             f" anew {_rounded(log.true)}{'' if log.right else whose}.",
             None if log.right else "wrong-log",
             log.as_json(),
+            "" if record["episodes"][0] else "No episode ended: give it more games (--ppo.games).",
         )
     )
     checks += [buffer_check(buffer) for buffer in buffer_audits(learner, now, 0)]
@@ -134,6 +141,7 @@ def data_checks(data: DataAudit) -> list[Check]:
             ),
             "wrong-seat-data" if wrong else None,
             data.as_json(),
+            "" if all(data.rows) else "A seat did not play at all: give it more --ppo.games.",
         )
     ]
     kept = sum(data.after_leaving)
@@ -165,11 +173,13 @@ def _rounded(values: Sequence[float]) -> list[float]:
 def buffer_check(buffer: BufferAudit) -> Check:
     """How much a part keeps of each seat, and how old it is; nothing in it is wrong by itself."""
     fill = ", ".join(f"{count:,}" for count in buffer.fill)
-    age = ", ".join(f"{age:.1f}" for age in buffer.age)
+    age = ", ".join("-" if math.isnan(age) else f"{age:.1f}" for age in buffer.age)
     return Check(
         f"Buffer: {buffer.part}",
         f"By seat, {fill} steps are kept, {age} updates old on average.",
         figures=buffer.as_json(),
+        unknown="" if all(buffer.fill) else "Train until there is play of every seat to keep.",
+        decides=False,
     )
 
 
@@ -199,6 +209,9 @@ def target_check(targets: TargetAudit, mixing: bool) -> Check:
         f"Largest difference from what was thought in play and added up anew, by seat: {shown}.",
         "wrong-targets" if off else None,
         targets.as_json(),
+        ""
+        if all(math.isfinite(apart) for found in compared.values() for apart in found)
+        else "Rows that are learned from cannot be matched with play: look whose play it is first.",
     )
 
 
@@ -209,6 +222,8 @@ def step_checks(steps: StepAudit) -> list[Check]:
     off = [abs(size - 1) > 0.02 for size in steps.sizes]
     few = any(late) or any(still)
     unequal = max(steps.unlike) > 0.01
+    finite = all(map(math.isfinite, [*steps.sizes, *steps.unlike]))
+    unknown = "" if finite else DIVERGED
     sizes = ", ".join(f"{size:.3f}" for size in steps.sizes)
     return [
         Check(
@@ -223,6 +238,7 @@ def step_checks(steps: StepAudit) -> list[Check]:
             f"A step goes {sizes} of the way that the configured step size says.",
             "step-size" if any(off) and not any(still) else None,
             {"sizes": steps.sizes},
+            unknown,
         ),
         Check(
             "Equal treatment",
@@ -230,5 +246,6 @@ def step_checks(steps: StepAudit) -> list[Check]:
             f" {max(steps.unlike):.2g} of a step differently.",
             "unequal-learning" if unequal and not few and not any(off) else None,
             {"unlike": steps.unlike},
+            unknown,
         ),
     ]

@@ -12,7 +12,9 @@ from hopplus.diagnosis.faults import Fault
 from hopplus.diagnosis.finding import Check, Illness, Verdict, verdict_of
 from hopplus.diagnosis.ordering import (
     Ordering,
+    episodes_for,
     falls,
+    fewest_runs,
     late_returns,
     of_runs,
     repeats,
@@ -25,6 +27,8 @@ from hopplus.games.game import Game
 SURE = 0.001  # chance below which seats of a game or of models are said to differ
 REAL = 0.01  # chance below which an ordering of returns is taken to be real
 WORTH = 0.1  # a gap between seats that one would want to know of
+SHARE = 0.2  # the same of any game's returns, as a share of their spread: a small effect (Cohen)
+SEEDS = 5  # that are advised, if they are enough
 
 ILLNESSES = {
     "wrong-log": Illness(
@@ -79,12 +83,6 @@ ILLNESSES = {
 HEALTHY = Illness(
     "chance", "nothing is wrong: seats differ by chance if at all", "Nothing needs to be done."
 )
-TOO_FEW = Illness(
-    "chance",
-    "nothing is wrong in the game, the data, the updates or the log; whether returns are ordered"
-    " cannot be told from so few runs",
-    "Train with more --seeds if you need to know.",
-)
 
 
 @dataclass(frozen=True)
@@ -136,8 +134,7 @@ def diagnose_seats(
     if settings.ablate and returns.chance < REAL:
         ladder = climb(subject, fault, settings, on_step)
         checks.append(ladder_check(returns, ladder))
-    healthy = TOO_FEW if returns.least >= REAL else HEALTHY
-    verdict = verdict_of(checks, ILLNESSES, healthy)
+    verdict = verdict_of(checks, ILLNESSES, HEALTHY)
     return SeatsDiagnosis(
         subject.name, checks, verdict, returns, curves_of(subject.records), ladder
     )
@@ -153,7 +150,14 @@ def curves_of(records: Sequence[dict[str, Any]]) -> np.ndarray:
 def real_check(returns: Ordering) -> Check:
     """Is there an ordering at all?"""
     title = "Is it real?"
-    seeds = len(returns.samples)
+    seeds, seats = returns.samples.shape
+    if not seeds:
+        return Check(
+            title,
+            "No episode ended in the last fifth of training: there are no returns to compare.",
+            figures=returns.as_json(),
+            unknown="Train for more --steps.",
+        )
     means = ", ".join(f"seat {seat}: {found}" for seat, found in enumerate(returns.seats))
     needed = runs_for(returns.samples, WORTH, REAL)
     enough = f"about {needed} runs" if needed else "more runs than can be foreseen"
@@ -163,6 +167,8 @@ def real_check(returns: Ordering) -> Check:
             f"{seeds} run{'s' * (seeds > 1)} cannot tell, whatever comes out ({means}): take more"
             f" --seeds. To see one seat off by {WORTH} takes {enough}.",
             figures=returns.as_json() | {"runs_for_worth": needed},
+            unknown="To know whether returns are ordered, train with"
+            f" --seeds {max(SEEDS, fewest_runs(seats, REAL))} or more.",
         )
     real = returns.chance < REAL
     says = (
@@ -188,6 +194,8 @@ def game_checks(game: Game, settings: SeatsSettings, on_step: OnStep) -> list[Ch
                 "The game: rules",
                 f"Boards cannot be turned, because a seat does not see {game.hidden}.",
                 figures=found.as_json(),
+                unknown="Try the game without --game.sight.",
+                decides=False,  # what comes of playing it does
             )
         ]
     else:
@@ -222,9 +230,28 @@ def game_checks(game: Game, settings: SeatsSettings, on_step: OnStep) -> list[Ch
                 says,
                 "unequal-game" if off else None,
                 played.as_json(),
+                "" if off else more_episodes(name, played.episodes // len(name.samples)),
+                decides=not found.known,  # rules that are known to be equal need no playing
             )
         )
     return checks
+
+
+def more_episodes(played: Ordering, each: int = 1) -> str:
+    """What to do to know whether seats differ, if so many samples, of `each` so many episodes,
+    cannot tell."""
+    if len(played.samples) < 2:
+        return "Too few episodes ended in time: say with --episodes how many to play."
+    if np.ptp(played.samples) == 0:
+        return "Nobody gains anything in such play: try the game with players that do."
+    needed = episodes_for(played.samples, SHARE, SURE)
+    if needed and len(played.samples) >= needed:
+        return ""
+    enough = f"about {needed * each:,}" if needed else "more than a million"
+    return (
+        f"To see one seat off by {SHARE:g} of the spread of returns takes {enough} episodes: take"
+        " more --episodes."
+    )
 
 
 # What is told of each seat's models, by the name in the log, and whether more is worse.
@@ -251,17 +278,18 @@ def model_checks(subject: Subject) -> list[Check]:
         if not shown or np.ndim(shown[0]) != 2 or np.shape(shown[0])[1] < 2:
             continue
         figures = np.mean(shown, axis=0)
-        if not np.isfinite(figures).all():
-            continue
         found = of_runs(figures)
         differs = found.chance < SURE and name != "explained"
-        means = ", ".join(f"{mean:.3g}" for mean in found.samples.mean(axis=0))
+        few = found.least >= SURE and name != "explained"
+        means = ", ".join(f"{seat.mean:.3g}" for seat in found.seats)
         checks.append(
             Check(
                 f"Models: {name}",
                 f"By seat, {about}: {means} (chance {found.chance:.3g}).",
                 "models-differ" if differs else None,
                 found.as_json(),
+                f"Train with --seeds {fewest_runs(figures.shape[1], SURE)} or more." if few else "",
+                decides=False,  # it would only explain an ordering
             )
         )
     return checks
@@ -317,6 +345,13 @@ def climb(
 
 def ladder_check(returns: Ordering, ladder: dict[str, Ordering]) -> Check:
     """Where does the ordering begin? It must come again in fresh runs, and be gone in others."""
+    ladder = {name: found for name, found in ladder.items() if len(found.samples)}
+    if "as it is, again" not in ladder:
+        return Check(
+            "Ablation",
+            "No episode ended in the last fifth of fresh short runs.",
+            unknown="Look at a game with shorter episodes (--game.horizon).",
+        )
     rows = "; ".join(
         f"{name}: gap {found.gap:.3f}, chance {found.chance:.3g}" for name, found in ladder.items()
     )
@@ -328,7 +363,8 @@ def ladder_check(returns: Ordering, ladder: dict[str, Ordering]) -> Check:
             f"Fresh short runs do not repeat the ordering (chance {repeated:.3g}): it may have been"
             " chance, or come late in training."
         )
-        return Check("Ablation", says, figures={"repeated": repeated})
+        figures = {"repeated": repeated}
+        return Check("Ablation", says, figures=figures, unknown="Train with more --seeds.")
     for name, found in ladder.items():
         less = falls(returns.samples, again, found.samples)
         if found.samples is not again and less < 0.05:

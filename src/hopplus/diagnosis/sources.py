@@ -129,7 +129,7 @@ class WorldCheck:
 
 
 def world_check(laboratory: Laboratory, minds: Any, trajectory: Trajectory) -> WorldCheck | None:
-    """Of one lane; None where nothing is imagined."""
+    """Of one lane; None where nothing is imagined, or nobody was there to see it."""
     learner = laboratory.learner
     dreams, game = learner.beside.dreams, learner.game
     if dreams is None:
@@ -157,11 +157,20 @@ def world_check(laboratory: Laboratory, minds: Any, trajectory: Trajectory) -> W
     right, predicted = (np.asarray(part) for part in over_sets(minds, seats, states, joints))
     true = np.asarray(rewards)[:, np.asarray(seats)].T  # [sets, M]
     there = np.asarray(present)[:, np.asarray(seats)].T
-    exact, error, slope, offset = [], [], [], []
+    exact: list[float] = []
+    error: list[float] = []
+    slope: list[float] = []
+    offset: list[float] = []
+    if not there.any():
+        return None
     least, most = float(true[there].min()), float(true[there].max())
     span = max(most - least, 1e-6)
     for number in range(len(true)):
         own, gain, given = there[number], true[number], predicted[number]
+        if not own.any():
+            for figures in (exact, error, slope, offset):
+                figures.append(float("nan"))
+            continue
         exact.append(float(right[number][own].mean()))
         error.append(float(np.abs(given - gain)[own].mean()))
         spread = float(np.var(gain[own]))
@@ -186,7 +195,8 @@ def world_check(laboratory: Laboratory, minds: Any, trajectory: Trajectory) -> W
 
 @dataclass(frozen=True)
 class OpponentCheck:
-    """Models of the others on steps that were played, by set; nats, less is better."""
+    """Models of the others on steps that were played, by set; nats, less is better; NaN where no
+    other was there that had a choice."""
 
     cross_entropy: list[float]
     uniform: list[float]  # of a model that finds all legal actions equally likely
@@ -221,7 +231,7 @@ def opponent_check(
             return jnp.where(counts, -said, 0.0), jnp.where(counts, jnp.log(legal), 0.0), counts
 
         said, even, counts = jax.vmap(of_step)(states, joints, told)
-        total = jnp.maximum(counts.sum(), 1)
+        total = jnp.where(counts.any(), counts.sum(), jnp.nan)  # nobody there: nothing is known
         return said.sum() / total, even.sum() / total
 
     size = parts.goal_size

@@ -43,7 +43,8 @@ def of_run(run: RunFolder, lanes: int, steady: bool = False) -> Subject:
     config = run.config()
     learner = restored_learner(run)
     saved = run.load(empty_learning(learner, config))
-    records = run.metrics()
+    # A run that was killed has logged more than it saved: that was forgotten with what it learned.
+    records = [one for one in run.metrics() if saved and one["update"] <= int(saved.tree.updates)]
     if saved is None or not records:
         raise ConfigError(f"{run.path} has no usable checkpoint and log yet: train it for a while")
     if steady:

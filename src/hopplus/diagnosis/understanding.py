@@ -36,6 +36,7 @@ class Watched(eqx.Module):
     inferred: Any  # [T, B, J]
     hit: Any  # [T, B, M] bool, the model of the other finds what it does likeliest
     best: Any  # [T, B, M] how often that could be so at best
+    even: Any  # [T, B, M] how often it is so by guessing among legal actions
     counts: Any  # [T, B, M] bool, the other is there and has a choice
     alike: Any  # [T, B] how far the policy moves with what was inferred at that moment of another
     # game among the same company; not a number if it had none
@@ -52,8 +53,11 @@ class Understanding:
     companies: list[tuple[str, ...]]
     accuracy: np.ndarray  # [companies] of the models of the others; nan without any
     best: np.ndarray  # [companies] what any model could have
+    even: np.ndarray  # [companies] what guessing has
     moved_alike: np.ndarray  # [episodes] total variation of the policy
     moved_other: np.ndarray  # [episodes]
+    infers: bool  # anything at all about the others
+    models: bool  # of what they do
 
 
 def understanding(
@@ -95,8 +99,11 @@ def understanding(
         companies=[tuple(table.others[kind].name for kind in bag) for bag in bags],
         accuracy=np.array([share(seen.hit, games) if models else np.nan for games in held]),
         best=np.array([share(seen.best, games) for games in held]),
+        even=np.array([share(seen.even, games) for games in held]),
         moved_alike=np.array(moved[0]),
         moved_other=np.array(moved[1]),
+        infers=seen.inferred.shape[-1] > 0,
+        models=models,
     )
 
 
@@ -147,15 +154,17 @@ def _watched(
         else:
             likely = foreseen(actor, mind, view, legal, inferred)
             hit = likely.argmax(axis=1) == now.act.action[order[1:]]
-        counts = now.present[order[1:]] & (legal[1:].sum(axis=1) > 1)
-        return now.present[seat], hit, true.max(axis=1), counts, *moved
+        legal_count = legal[1:].sum(axis=1)
+        counts = now.present[order[1:]] & (legal_count > 1)
+        even = 1 / jnp.maximum(legal_count, 1)
+        return now.present[seat], hit, true.max(axis=1), even, counts, *moved
 
     games = np.arange(len(drawn))
     partners = games ^ 1  # two of each company in a row
     strangers = _strangers(len(games), len(table.others), game.seats - 1)
     partner, stranger = inferred[:, partners], inferred[:, strangers]
     rows = (trajectory, inferred, partner, stranger)
-    present, hit, best, counts, alike, other = jax.lax.map(jax.vmap(at), rows)
+    present, hit, best, even, counts, alike, other = jax.lax.map(jax.vmap(at), rows)
     number = episode_numbers(trajectory.outcome.done)
 
     def clock(time: jax.Array, done: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -166,7 +175,7 @@ def _watched(
     moment = number * game.horizon + time  # what is taken over must be of the same moment
     alike = jnp.where(moment == moment[:, partners], alike, jnp.nan)
     other = jnp.where(moment == moment[:, strangers], other, jnp.nan)
-    return Watched(number, time, present, inferred, hit, best, counts, alike, other)
+    return Watched(number, time, present, inferred, hit, best, even, counts, alike, other)
 
 
 def _read(seen: Watched, drawn: np.ndarray, kinds: int, episode: int, time: int) -> float:

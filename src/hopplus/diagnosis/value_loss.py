@@ -8,7 +8,7 @@ import numpy as np
 from hopplus.diagnosis.audit import data_audit, target_audit
 from hopplus.diagnosis.finding import Check, Illness, Verdict, verdict_of
 from hopplus.diagnosis.laboratory import Record, lane_of, lanes_of
-from hopplus.diagnosis.pipeline import DATA_ILLNESSES, data_checks, mixing, target_check
+from hopplus.diagnosis.pipeline import DATA_ILLNESSES, DIVERGED, data_checks, mixing, target_check
 from hopplus.diagnosis.sources import (
     OpponentCheck,
     Source,
@@ -30,6 +30,7 @@ LOUD = 3.0  # so many times too large is wrong where young models are often twic
 OFF = 0.05  # of the range of rewards, that the usual one may be foreseen wrongly by
 USEFUL = 0.05  # explained variance below which values are of no use
 ENOUGH = 15  # updates after which they should be
+FLAT = 1e-9  # variance of returns below which there is nothing to explain
 RIGHT = 0.7  # share of next views that a world model must foresee; the gate by default asks for 0.8
 
 ILLNESSES = {
@@ -85,6 +86,11 @@ ILLNESSES = {
         "Train longer, give the value more weight (--ppo.value-weight), or look at the critic.",
     ),
 }
+NOT_IMAGINED = (
+    "Nothing imagined is learned from yet: train past --imagine.warm-up and until the world model"
+    " is right enough for --imagine.gate."
+)
+NOT_PLAYED = "Nothing of a seat's play is learned from: give it more games (--ppo.games)."
 HEALTHY = Illness("healthy", "nothing is wrong with the value loss", "Nothing needs to be done.")
 EXPERIMENTS: dict[str, dict[str, Any]] = {
     "as it is": {},
@@ -123,6 +129,7 @@ class ValueLossDiagnosis:
     subject: str
     checks: list[Check]
     verdict: Verdict
+    seats: list[list[int]]  # [sets] whose parameters they are
     records: list[Record]
     sources: dict[str, list[Source | None]]  # by source, [sets]
     targets: Targets
@@ -134,6 +141,7 @@ class ValueLossDiagnosis:
         return {
             "subject": self.subject,
             **self.verdict.as_json(),
+            "seats": self.seats,
             "sources": {
                 name: [one.as_json() if one else None for one in found]
                 for name, found in self.sources.items()
@@ -150,7 +158,7 @@ def diagnose_value_loss(subject: Subject, updates: int, on_step: OnStep) -> Valu
     """Look into one more update, then run the experiments for so many updates."""
     learner, lab = subject.learner, subject.laboratory
     minds = lane_of(subject.learning.params[learner.learning], 0)
-    _, record, shown = lab.update(subject.learning, lab.as_it_is())
+    _, _, shown = lab.update(subject.learning, lab.as_it_is())
     lesson = lane_of(shown, 0)
     found = sources(lesson)
     checks = [time_check(subject.records), source_check(found)]
@@ -166,7 +174,8 @@ def diagnose_value_loss(subject: Subject, updates: int, on_step: OnStep) -> Valu
     if world:
         checks.append(rewards_check(world, found))
     apart = goal_difference(lab, minds, lesson.trajectory)
-    checks.append(goal_check(found, apart))
+    if apart:
+        checks.append(goal_check(found, apart))
     if opponents:
         checks.append(others_check(opponents))
     on_step("looked at the models")
@@ -179,7 +188,9 @@ def diagnose_value_loss(subject: Subject, updates: int, on_step: OnStep) -> Valu
         subject.name,
         checks,
         verdict,
-        [*subject.records, record],
+        learner.beside.seats.tolist(),
+        # Without the update looked into: it has a row for each lane, the log one for each seed.
+        subject.records,
         found,
         errors,
         trials,
@@ -219,7 +230,10 @@ def source_check(found: dict[str, list[Source | None]]) -> Check:
             f"{name.capitalize()} steps, by seat: squared error {loss}; explained {explained};"
             f" mean return {means}; rewards from {least:.3g} to {most:.3g}."
         )
-    return Check("By source", " ".join(lines))
+    real = found["real"]
+    losses = [one.value_loss for one in real if one]
+    unknown = "" if all(real) else NOT_PLAYED
+    return Check("By source", " ".join(lines), unknown=unknown if _finite(losses) else DIVERGED)
 
 
 def critic_check(subject: Subject, lesson: Lesson) -> Check:
@@ -235,17 +249,17 @@ def critic_check(subject: Subject, lesson: Lesson) -> Check:
         f"Values learn from {valued.sum():,} of {imagined.sum():,} imagined steps; configured:"
         f" critic on {wanted}.",
         "critic-on-imagined" if wrong else None,
+        unknown="" if imagined.any() else NOT_IMAGINED,
     )
 
 
 def rewards_check(world: WorldCheck, found: dict[str, list[Source | None]]) -> Check:
     """The world that is imagined in, on real steps."""
     used = any(found.get("imagined", []))
-    slopes = [slope for slope in world.reward_slope if np.isfinite(slope)]
-    loud = any(slope > LOUD for slope in slopes) or any(
+    loud = any(slope > LOUD for slope in world.reward_slope) or any(
         abs(offset) > OFF for offset in world.reward_offset
     )
-    immature = min(world.exact) < RIGHT
+    immature = any(exact < RIGHT for exact in world.exact)
     says = (
         f"On real steps the imagined world foresees {_list(world.exact, '.1%')} of next boards"
         f" exactly, and rewards that grow {_list(world.reward_slope, '.2f')} times as fast as the"
@@ -256,7 +270,15 @@ def rewards_check(world: WorldCheck, found: dict[str, list[Source | None]]) -> C
         says += " Nothing of it is learned from yet."
     fault = "world-rewards" if loud else "world-immature" if immature else None
     fault = fault if used else None
-    return Check("The imagined world", says, fault, world.as_json())
+    unknown = ""
+    if not used:
+        unknown = NOT_IMAGINED
+    elif not _finite([*world.reward_slope, *world.exact]):
+        unknown = (
+            "Some seat was not there, or all its rewards were the same: give it more games"
+            " (--ppo.games)."
+        )
+    return Check("The imagined world", says, fault, world.as_json(), unknown)
 
 
 def goal_check(found: dict[str, list[Source | None]], apart: list[float]) -> Check:
@@ -270,12 +292,15 @@ def goal_check(found: dict[str, list[Source | None]], apart: list[float]) -> Che
         if real and dreamt and real.goal_size > 1e-3
     ]
     ratios = [dreamt.goal_size / real.goal_size for real, dreamt in pairs]
-    off = max(apart) > 1e-3 or any(ratio > FAR or ratio < 1 / FAR for ratio in ratios)
+    off = any(one > 1e-3 for one in apart) or any(
+        ratio > FAR or ratio < 1 / FAR for ratio in ratios
+    )
     says = f"From the same memory and view, inferred goals differ by at most {max(apart):.2g}."
     if ratios:
         says += f" In imagination they are {_list(ratios, '.2f')} times as large, by seat."
     figures = {"ratios": ratios, "apart": apart}
-    return Check(title, says, "goal-mismatch" if off else None, figures)
+    unknown = "" if _finite([*apart, *ratios]) else DIVERGED
+    return Check(title, says, "goal-mismatch" if off else None, figures, unknown)
 
 
 def others_check(opponents: OpponentCheck) -> Check:
@@ -286,7 +311,13 @@ def others_check(opponents: OpponentCheck) -> Check:
         f"What the others did surprises their models by {_list(opponents.cross_entropy, '.2f')}"
         f" nats, by seat; knowing nothing, by {_list(opponents.uniform, '.2f')}."
     )
-    return Check("Models of the others", says, "opponents-wrong" if wrong else None)
+    known = _finite([*opponents.cross_entropy, *opponents.uniform])
+    return Check(
+        "Models of the others",
+        says,
+        "opponents-wrong" if wrong else None,
+        unknown="" if known else "No other had a choice: give it more games (--ppo.games).",
+    )
 
 
 def loss_checks(
@@ -294,6 +325,8 @@ def loss_checks(
 ) -> list[Check]:
     """The loss that the scale of rewards alone would bring, and what Monte-Carlo returns add."""
     real = [one for one in found["real"] if one]
+    if not real:
+        return [Check("Reward scale", "There are no real steps to learn from.", unknown=NOT_PLAYED)]
     loss = float(np.mean([one.value_loss for one in real]))
     variance = float(np.mean([one.return_variance for one in real]))
     late = subject.records[-max(1, len(subject.records) // 5) :]
@@ -306,6 +339,7 @@ def loss_checks(
             f" returns' own variance.",
             "reward-scale" if scaled else None,
             {"value_loss": loss, "variance": variance},
+            "" if _finite([loss, variance]) else DIVERGED,
         )
     ]
     mix = subject.config.ppo.mix
@@ -317,15 +351,26 @@ def loss_checks(
             f" GAE's (0.95) {errors.gae:.3g}; the run learns with lambda {mix:g}.",
             "horizon" if noisy else None,
             errors.as_json(),
+            ""
+            if _finite([errors.monte_carlo, errors.gae])
+            else "No episode ended in what was learned from: give it more games (--ppo.games).",
+            decides=mix > 0.99,  # else there is no noise of Monte-Carlo returns to look for
         )
     )
-    behind = explained < USEFUL and len(subject.records) >= ENOUGH
+    useless, unknown = explained < USEFUL, ""
+    if not _finite([explained]):
+        unknown = DIVERGED
+    elif variance < FLAT:
+        unknown = "All returns are the same, so that there is nothing to explain: train longer."
+    elif useless and len(subject.records) < ENOUGH:
+        unknown = f"It is too early to tell: train for {ENOUGH} updates or more."
     checks.append(
         Check(
             "Explained variance",
             f"Over the last fifth values explain {explained:.0%} of the returns' variance.",
-            "value-behind" if behind else None,
+            "value-behind" if useless and not unknown else None,
             {"explained": explained},
+            unknown,
         )
     )
     return checks
@@ -373,11 +418,17 @@ def trial_check(trials: list[Trial]) -> Check:
     closed = (
         "" if any(trial.imagines for trial in trials) else " Nothing was imagined (gate closed)."
     )
+    known = _finite([trial.final for trial in trials])
     return Check(
         "Experiments from the same checkpoint",
         f"Value loss of real steps after {len(usual.value_loss)} updates: {rows}.{closed}",
         "imagination" if helps else None,
+        unknown=(NOT_IMAGINED if closed else "") if known else DIVERGED,
     )
+
+
+def _finite(values: list[float]) -> bool:
+    return bool(np.isfinite(values).all())
 
 
 def _list(values: list[float], form: str) -> str:

@@ -8,7 +8,6 @@ from matplotlib.figure import Figure
 
 from hopplus.diagnosis.laboratory import Record
 from hopplus.diagnosis.pictures import COLOURS, panels
-from hopplus.diagnosis.sources import Source
 from hopplus.diagnosis.value_loss import ValueLossDiagnosis
 
 QUANTITIES = ("reward", "returns", "value")
@@ -19,9 +18,10 @@ def time_picture(diagnosis: ValueLossDiagnosis) -> Figure:
     figure, axes = panels(14, 7.5, 2, 2)
     loss, explained, returns, rewards = axes.flat
     records = diagnosis.records
-    _by_seat(loss, records, "value_loss")
+    names = seat_names(diagnosis)
+    _by_seat(loss, records, "value_loss", names)
     loss.set(title="Value loss of real steps, by seat", ylabel="squared error")
-    _by_seat(explained, records, "explained")
+    _by_seat(explained, records, "explained", names)
     explained.set(title="Explained variance, by seat", ylim=(-1.05, 1.05))
     for number, name in enumerate(
         ("real/return", "real/value", "imagined/return", "imagined/value")
@@ -39,16 +39,21 @@ def time_picture(diagnosis: ValueLossDiagnosis) -> Figure:
     return figure
 
 
+def seat_names(diagnosis: ValueLossDiagnosis) -> list[str]:
+    """Of each set of parameters: the numbers of the seats that it plays."""
+    return ["+".join(map(str, seats)) for seats in diagnosis.seats]
+
+
 def _series(records: Sequence[Record], name: str) -> tuple[list[int], np.ndarray]:
     known = [record for record in records if name in record]
     return [record["update"] for record in known], np.array([record[name] for record in known])
 
 
-def _by_seat(axes: Axes, records: Sequence[Record], name: str) -> None:
+def _by_seat(axes: Axes, records: Sequence[Record], name: str, seats: Sequence[str]) -> None:
     updates, values = _series(records, name)  # [U, S, sets]
-    for seat in range(values.shape[2]):
-        mean = values[:, :, seat].mean(axis=1)
-        axes.plot(updates, mean, color=COLOURS[seat % len(COLOURS)], label=f"seat {seat}")
+    for number, seat in enumerate(seats):
+        mean = values[:, :, number].mean(axis=1)
+        axes.plot(updates, mean, color=COLOURS[number % len(COLOURS)], label=f"seat {seat}")
 
 
 def _line(axes: Axes, records: Sequence[Record], name: str, number: int) -> None:
@@ -64,7 +69,7 @@ def sources_picture(diagnosis: ValueLossDiagnosis) -> Figure:
     for place, quantity in zip(axes[0], QUANTITIES, strict=True):
         ticks, number = [], 0
         for kind, (name, found) in enumerate(diagnosis.sources.items()):
-            for seat, source in enumerate(found):
+            for seat, source in zip(seat_names(diagnosis), found, strict=True):
                 if source:
                     _box(place, number, getattr(source, quantity), COLOURS[kind])
                     ticks.append(f"{name}\n{seat}")
@@ -98,7 +103,7 @@ def experiments_picture(diagnosis: ValueLossDiagnosis) -> Figure:
     return figure
 
 
-def seat_rows(found: dict[str, list[Source | None]]) -> list[list[str]]:
+def seat_rows(diagnosis: ValueLossDiagnosis) -> list[list[str]]:
     """The sources as a table: one row for each source and seat."""
     return [
         [
@@ -111,7 +116,7 @@ def seat_rows(found: dict[str, list[Source | None]]) -> list[list[str]]:
             f"{one.reward[0]:.3g} to {one.reward[-1]:.3g}",
             f"{one.goal_size:.2f}",
         ]
-        for name, by_set in found.items()
-        for seat, one in enumerate(by_set)
+        for name, by_set in diagnosis.sources.items()
+        for seat, one in zip(seat_names(diagnosis), by_set, strict=True)
         if one
     ]

@@ -37,7 +37,7 @@ class Section:
 
     title: str
     text: str = ""  # lines are kept
-    mark: str = ""  # good, bad, or nothing
+    mark: str = ""  # good, bad, unknown, or nothing
     pictures: "Sequence[tuple[str, Figure]]" = ()  # with their descriptions
     header: Sequence[str] = ()
     rows: Sequence[Sequence[str]] = ()
@@ -51,7 +51,7 @@ class Page:
 
     title: str
     answer: str
-    mark: str  # good or bad
+    mark: str  # good, bad or unknown
     lines: Sequence[str] = ()  # below the answer
     command: str = ""  # to repeat it
     sections: Sequence[Section] = field(default_factory=tuple)

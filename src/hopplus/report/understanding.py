@@ -1,4 +1,4 @@
-"""The page about where it is lost who the others are."""
+"""The tables about where it is lost who the others are."""
 
 from collections.abc import Sequence
 
@@ -6,10 +6,10 @@ import numpy as np
 
 from hopplus.diagnosis.understanding import Understanding
 from hopplus.evaluation.statistics import estimate
-from hopplus.report.page import Page, Section
+from hopplus.report.page import Section
 
 
-def understanding_page(name: str, found: Sequence[Understanding], command: str) -> Page:
+def understanding_sections(found: Sequence[Understanding]) -> list[Section]:
     """The three measures over seeds."""
     first = found[0]
     episodes = range(len(first.probe))
@@ -30,10 +30,10 @@ def understanding_page(name: str, found: Sequence[Understanding], command: str) 
         ]
         for e, number in enumerate(numbers)
     ]
-    sections = [
+    return [
         Section(
             "Kinds of the others that a linear probe reads from what it infers",
-            f"{first.chance:.3f} is chance.",
+            f"{first.chance:.3f} is chance. Over {len(found)} seed{'s' * (len(found) > 1)}, ± 95%.",
             header=["after steps", *numbers],
             rows=read,
         ),
@@ -49,22 +49,6 @@ def understanding_page(name: str, found: Sequence[Understanding], command: str) 
             rows=moved,
         ),
     ]
-    best = np.array([one.probe for one in found])
-    known = best[~np.isnan(best)]
-    answer = (
-        f"At most {known.max():.0%} of the others' kinds can be read"
-        if len(known)
-        else "It infers nothing about the others"
-    )
-    lines = [f"Over {len(found)} seeds, ± 95%." if len(found) > 1 else "One seed, so no intervals."]
-    return Page(
-        f"hopplus diagnose adaptation: {name}",
-        answer,
-        "good" if len(known) else "bad",
-        lines,
-        command,
-        sections,
-    )
 
 
 def said(values: Sequence[float]) -> str:

@@ -1,0 +1,154 @@
+"""Why does a player not adapt? Where it is lost who the others are, from what was watched of it."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+
+from hopplus.diagnosis.finding import Check, Illness, Verdict, verdict_of
+from hopplus.diagnosis.understanding import Understanding
+from hopplus.evaluation.statistics import estimate
+
+# What players that adapt infer tells 0.6 of three kinds or more, that of one that does not at most
+# half, because where somebody goes says a little about who it is: a quarter of the way from
+# chance to certainty lies between them (docs/adaptation.md).
+READ = 0.25
+# A model that takes everyone for the same kind predicts at best half of what can be predicted
+# beyond guessing; those of players that adapt, three quarters or more.
+PREDICTED = 0.5
+STILL = 0.01  # total variation: one action of a hundred is another
+MORE = 1.1  # times as far as among the same co-players, whose difference is noise
+ENOUGH_TRIALS = 2160  # that the command takes by default
+
+ILLNESSES = {
+    "no-inference": Illness(
+        "inference",
+        "it infers nothing about the others, so it can treat all of them alike only",
+        "Take a player that infers: hopplus train belief, goal-trial or hop-plus-trial, or one with"
+        " a memory (ppo-memory).",
+    ),
+    "lost-in-inference": Illness(
+        "inference",
+        "what it infers hardly tells of what kind the others are",
+        "Train it against all kinds (--train-against all) in trials (--trial 5), and let goals"
+        " predict actions (--goal.foresight) and last (--goal.across).",
+    ),
+    "lost-in-models": Illness(
+        "opponent model",
+        "its models of the others do not predict what they do",
+        "Fit the models more (--opponent.fits, --opponent.batch) or give them a larger network"
+        " (--opponent.net.hidden).",
+    ),
+    "lost-in-policy": Illness(
+        "policy",
+        "its policy does not listen to what it infers",
+        "Train longer, with more kinds of co-players that ask for another answer (--train-against"
+        " all), and let what is inferred settle (--goal.anneal).",
+    ),
+}
+HEALTHY = Illness(
+    "healthy",
+    "it infers who the others are, predicts what they do, and its policy listens",
+    "Nothing needs to be done; hopplus adapt says how much it gains by it.",
+)
+MORE_SEEDS = "Seeds differ too much to tell: train the run with more --seeds."
+MORE_TRIALS = f"Take more --trials ({ENOUGH_TRIALS:,} by default)."
+
+
+def adaptation_verdict(found: Sequence[Understanding]) -> tuple[list[Check], Verdict]:
+    """What the three measures of a player [S], one of each seed, mean."""
+    if not any(one.infers for one in found):
+        says = "Nothing about the others is inferred that the policy or a model could use."
+        checks = [Check("Inference", says, "no-inference")]
+    else:
+        checks = [inference_check(found)]
+    if any(one.models for one in found):
+        checks.append(models_check(found))
+    if any(one.infers for one in found):
+        checks.append(policy_check(found))
+    return checks, verdict_of(checks, ILLNESSES, HEALTHY)
+
+
+def inference_check(found: Sequence[Understanding]) -> Check:
+    """Can it be read from what it infers who the others are? At the best moment of the last
+    episode."""
+    title, first = "Inference", found[0]
+    read = np.array([one.probe[-1] for one in found])  # [S, times]
+    known = np.isfinite(read).all(axis=0)
+    if not known[np.array(first.times) > 0].any():  # at first nothing may have been seen yet
+        says = "There are too few trials to fit a probe, of every kind of co-player."
+        return Check(title, says, unknown=MORE_TRIALS)
+    place = int(np.argmax(np.where(known, np.nan_to_num(read).mean(axis=0), -1.0)))
+    wanted = first.chance + READ * (1 - first.chance)
+    side = compared(read[:, place], wanted)
+    says = (
+        f"In episode {len(first.probe)} a linear probe reads {estimate(read[:, place])} of the"
+        f" others' kinds from what it infers, {first.times[place]} steps in; chance is"
+        f" {first.chance:.3f}, and above {wanted:.3f} it counts as known."
+    )
+    return Check(
+        title,
+        says,
+        "lost-in-inference" if side == "below" else None,
+        {"read": read[:, place].tolist(), "wanted": wanted},
+        "" if side else MORE_SEEDS,
+    )
+
+
+def models_check(found: Sequence[Understanding]) -> Check:
+    """How much of what can be predicted beyond guessing do its models predict?"""
+    title = "Opponent model"
+    right, best, even = (
+        np.array([np.nanmean(getattr(one, name)) if one.models else np.nan for one in found])
+        for name in ("accuracy", "best", "even")
+    )
+    room = best - even
+    if not np.isfinite(right).all() or (room < 0.02).any():
+        says = "What the others do cannot be predicted better than by guessing, by any model."
+        return Check(title, says, unknown="Watch it in a game whose players are not random.")
+    share = (right - even) / room
+    side = compared(share, PREDICTED)
+    says = (
+        f"The models predict {estimate(right)} of the others' actions; the best possible is"
+        f" {best.mean():.3f}, guessing {even.mean():.3f}: {share.mean():.0%} of the way."
+    )
+    return Check(
+        title,
+        says,
+        "lost-in-models" if side == "below" else None,
+        {"right": right.tolist(), "best": best.tolist(), "guessed": even.tolist()},
+        "" if side else MORE_SEEDS,
+    )
+
+
+def policy_check(found: Sequence[Understanding]) -> Check:
+    """Does the policy move with what is inferred, and more so among other co-players?"""
+    alike = np.array([one.moved_alike[-1] for one in found])
+    other = np.array([one.moved_other[-1] for one in found])
+    title = "Policy"
+    if not np.isfinite([alike, other]).all():
+        says = "No two games were at the same moment, so that their policies cannot be compared."
+        return Check(title, says, unknown=MORE_TRIALS)
+    moves, listens = compared(other, STILL), compared(other - MORE * alike, 0.0)
+    says = (
+        f"With what is inferred among other co-players the policy moves by {estimate(other)} (total"
+        f" variation), with what is inferred in another game among the same ones by"
+        f" {estimate(alike)}."
+    )
+    return Check(
+        title,
+        says,
+        "lost-in-policy" if "below" in (moves, listens) else None,
+        {"moved_other": other.tolist(), "moved_alike": alike.tolist()},
+        "" if moves and listens else MORE_SEEDS,
+    )
+
+
+def compared(values: np.ndarray, wanted: float) -> Literal["above", "below", ""]:
+    """On which side of a figure the mean of values [S] of seeds is, by its 95% interval; nothing if
+    that cannot be told. A single player is taken at its word: its trials are many."""
+    known = estimate(values)
+    margin = known.half_width if len(values) > 1 else 0.0
+    if known.mean - margin > wanted:
+        return "above"
+    return "below" if known.mean + margin <= wanted else ""
