@@ -219,6 +219,7 @@ def test_warnings_when_they_are_due(tmp_path: Path) -> None:
     returns = 2 + 0.01 * rng.normal(size=(10, 5, 4))
     assert warnings_of(write_run(tmp_path / "fine", returns)) == ""
     assert "few seeds (2)" in warnings_of(write_run(tmp_path / "few", returns[:, :2]))
+    assert "there is no interval" in warnings_of(write_run(tmp_path / "one", returns[:, :1]))
     returns[:, :, 2] += 0.5
     order = warnings_of(write_run(tmp_path / "order", returns))
     assert re.match(r"seats differ: seat 2 gets 2\.5\d, seat \d only [12]\.\d\d \(chance", order)

@@ -68,3 +68,9 @@ def test_too_few_seeds_are_said_to_be() -> None:
     assert "4 seeds are too few" in str(Interval(1.0, 0.9, 1.1, seeds=4))
     assert not bootstrap(ONE, rounds=10).too_few
     assert str(Interval(1.0, 0.9, 1.1, seeds=5)) == "1.000 [0.900, 1.100]"
+
+
+def test_one_sample_is_shown_alone() -> None:
+    """There is no interval, so nothing stands in its place."""
+    assert str(estimate(np.array([2.874]))) == "2.874"
+    assert str(estimate(np.array([1.0, 1.0]))) == "1.000 ± 0.000"
