@@ -18,14 +18,12 @@ help:
 	@touch $@
 
 demo: .venv/installed
+	rm -rf demo
 	$(BIN)/hopplus evaluate --players stag,stag,hare,random --episodes 10000
-	rm -rf demo/ppo
-	$(BIN)/hopplus train ppo --steps 5e5 --runs demo --name ppo
-	$(BIN)/hopplus evaluate demo/ppo --episodes 10000
-	$(BIN)/hopplus replay demo/ppo --out demo/ppo.gif
-	rm -rf demo/ladder
-	$(BIN)/hopplus ablate ladder --rungs ppo imagination --steps 2e5 --seeds 2 --runs demo --name ladder
-	$(BIN)/hopplus report demo/ladder/imagination demo/ladder/ppo --out demo/report.html
+	$(BIN)/hopplus ablate ladder --rungs ppo imagination --steps 5e5 --seeds 1 --runs demo --name ladder
+	$(BIN)/hopplus evaluate demo/ladder/ppo --episodes 10000
+	$(BIN)/hopplus replay demo/ladder/ppo --out demo/ppo.gif
+	$(BIN)/hopplus report demo/ladder/ppo demo/ladder/imagination --out demo/report.html
 
 test: lint types unit
 
