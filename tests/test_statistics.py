@@ -6,6 +6,7 @@ import pytest
 from hopplus.evaluation.statistics import (
     Interval,
     bootstrap,
+    estimate,
     improvement,
     interquartile_mean,
     paired_difference,

@@ -16,6 +16,7 @@ from hopplus.learning.restore import learning_seats, new_run
 from hopplus.learning.tensorboard_curves import Pace, training_curves
 from hopplus.learning.train import Moment, train
 from hopplus.runs.folder import RunFolder, open_run
+from hopplus.runs.tensorboard import tensorboard
 
 UPDATES, STEPS = 12, 128
 CONFIG = TrainConfig(
@@ -85,7 +86,8 @@ def test_every_update_once_by_known_names(run: RunFolder) -> None:
         step for step in whole if step not in (STEPS, 5 * STEPS)
     ]
     assert all(rate > 0 for rate in numbers(tags["charts/SPS"]))
-    groups = {"charts", "losses", "by_seed", "by_seat", "by_seed_and_seat", "config", "_hparams_"}
+    groups = {"charts", "losses", "by_seed", "by_seat", "by_seed_and_seat", "real"}
+    groups |= {"config", "_hparams_"}
     assert {tag.split("/")[0] for tag in tags} == groups
 
 
@@ -128,16 +130,12 @@ def test_settings_are_there_once(run: RunFolder) -> None:
 
 def test_a_run_that_begins_again_shows_nothing_twice(tmp_path: Path) -> None:
     """No checkpoint was made before it stopped, so all that was shown is shown again."""
-    made = new_run(tmp_path / "a", replace(CONFIG, steps=3 * STEPS, checkpoint_every=99))
-
-    def stop(moment: Moment) -> None:
-        raise RuntimeError
-
-    with pytest.raises(RuntimeError):
-        train(made, stop)
-    train(made)
-    tags = shown(made.path)
-    assert [step for step, _ in tags["losses/entropy"]] == [STEPS, 2 * STEPS, 3 * STEPS]
+    for steps in (2, 3):
+        with tensorboard(tmp_path, CONFIG, 0) as show:
+            for step in range(1, steps + 1):
+                show({"losses/entropy": 0.5}, step)
+    tags = shown(tmp_path)
+    assert [step for step, _ in tags["losses/entropy"]] == [1, 2, 3]
     assert len(tags["config/text_summary"]) == 1
 
 
