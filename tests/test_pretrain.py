@@ -227,7 +227,7 @@ def test_goals_given_to_opponents(
     """A goal prior is copied into the run that uses it, and helps to foresee the actions."""
     where = ["--runs", str(tmp_path), "--data", str(data)]
     fit = ["--fit.epochs", "6", "--fit.batch", "32", "--fit.learning-rate", "5e-3", *RARELY]
-    goal = ["pretrain", "goal", *where, "--name", "goal", "--goal.net.hidden", "32", *fit]
+    goal = ["pretrain", "goal", *where, "--name", "goal", "--goal.prior.net.hidden", "32", *fit]
     assert main(goal) == 0
     measured = json.loads((tmp_path / "goal" / "diagnosis" / "measures.json").read_text())
     figures = measured["seeds"]["0"]
