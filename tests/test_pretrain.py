@@ -324,7 +324,7 @@ def test_clear_errors(
         (["diagnose", "models", str(whole), "--data", str(wide)], "of another game"),
         (opponent(tmp_path, "x", data, "--fit.held-out", "1e-3"), "has no episode to measure"),
         (opponent(tmp_path, "x", data, "--opponent.goal", "wish"), "opponent.goal"),
-        (["diagnose", "models", str(tmp_path / "nowhere")], "is not a run of hopplus"),
+        (["diagnose", "models", str(tmp_path / "nowhere")], "there is no run"),
         (["diagnose", "models", str(whole), "--data", str(whole)], "is not recorded play"),
     ):
         capsys.readouterr()

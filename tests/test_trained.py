@@ -120,13 +120,13 @@ def test_a_run_named_for_several_seats_gives_each_its_own(
     [
         (["evaluate", "{run}", "--game.size", "5"], "has a game of its own"),
         (["evaluate", "{run}", "--run-seed", "5"], "the run has 2 seeds"),
-        (["evaluate", "nowhere"], "is not a run of hopplus"),
+        (["evaluate", "nowhere"], "there is no run nowhere"),
         (["evaluate", "--players", "{run}@7,stag", "--game.seats", "2"], "no learned player"),
         (["evaluate", "--players", "{run}@x,stag", "--game.seats", "2"], "seat number behind"),
         (["evaluate", "--players", "{run},{run},stag,stag"], "cannot sit at one"),
         (["export", "{run}", "--seat", "4", "--out", "x"], "--seat is 4"),
         (["evaluate", "--players", "{run}/x.safetensors,stag", "--game.seats", "2"], "cannot read"),
-        (["evaluate", "--players", "{run}x,stag", "--game.seats", "2"], "is not a run of hopplus"),
+        (["evaluate", "--players", "{run}x,stag", "--game.seats", "2"], "there is no run"),
     ],
 )
 def test_wrong_use(

@@ -3,11 +3,14 @@
 import contextlib
 import io
 import os
+import shutil
 import sys
 from collections.abc import Sequence
 from typing import Annotated
 
 import tyro
+from rich.console import Console
+from rich.text import Text
 
 from hopplus import __version__
 from hopplus.cli.ablate import Ablate
@@ -22,18 +25,18 @@ from hopplus.cli.evaluate import Evaluate
 from hopplus.cli.export import Export
 from hopplus.cli.listing import List
 from hopplus.cli.manual import (
-    ASCII,
     COMMANDS,
     HELP,
     HELP_ALL,
     SUBCOMMANDS,
+    WIDTH,
     Captured,
-    Option,
+    Manual,
     hidden_in,
-    manual,
-    options_in,
     ordered,
     path_of,
+    read_manual,
+    set_manual,
 )
 from hopplus.cli.options import registry
 from hopplus.cli.pretrain import Pretrain
@@ -93,13 +96,14 @@ def parse(arguments: Sequence[str] | None) -> Command:
     if words == ["--version"]:
         print(f"hopplus {__version__}")
         raise SystemExit(0)
-    words = ordered(words, _options)
+    words = ordered(words, lambda path: _manual(path).options)
     path = path_of(words)
     _check_command(words, path)
     if asked := [word for word in words if word in (*HELP, HELP_ALL)]:
-        text = manual(path, _help(path, sys.stdout.isatty()), HELP_ALL in asked)
-        boxed = (sys.stdout.encoding or "").lower().startswith("utf")
-        print(text if boxed else text.translate(ASCII))
+        width = min(shutil.get_terminal_size().columns, WIDTH)
+        text = Text(set_manual(_manual(path), path, HELP_ALL in asked, width))
+        text.highlight_regex(r"(?m)^ +--?[a-z][a-z0-9.-]*", "cyan")
+        Console(highlight=False, soft_wrap=True).print(text)
         raise SystemExit(0)
     complaint = io.StringIO()
     try:
@@ -151,19 +155,26 @@ def _read(words: Sequence[str]) -> tuple[Command, list[str]]:
         )
 
 
-def _help(path: tuple[str, ...], terminal: bool = False) -> str:
+def _manual(path: tuple[str, ...]) -> Manual:
     """All of a command's help."""
-    out = Captured(terminal)
-    with contextlib.redirect_stdout(out), contextlib.suppress(SystemExit):
-        _read([*path, "--help"])
-    return out.getvalue()
-
-
-def _options(path: tuple[str, ...]) -> list[Option]:
-    return options_in(_help(path))
+    out = Captured()
+    before = os.environ.get("COLUMNS")
+    os.environ["COLUMNS"] = str(WIDTH)  # with more room, tyro sets boxes side by side
+    try:
+        with contextlib.redirect_stdout(out), contextlib.suppress(SystemExit):
+            _read([*path, "--help"])
+    finally:
+        del os.environ["COLUMNS"]
+        if before is not None:
+            os.environ["COLUMNS"] = before
+    return read_manual(out.getvalue())
 
 
 def _shown(path: tuple[str, ...]) -> dict[str, bool]:
     """Every option of a command, and whether its help shows it."""
     hidden = hidden_in(path)
-    return {name: not hidden(option.names[0]) for option in _options(path) for name in option.names}
+    return {
+        name: not hidden(option.names[0])
+        for option in _manual(path).options
+        for name in option.names
+    }

@@ -1,15 +1,16 @@
 """The help of a command: which options it has, and which of them are worth showing.
 
-tyro writes the help, in boxes of options. It is read back here rather than built a second time: the
-options that do nothing in a preset are left out of the text before it is printed, and the names are
-what a mistyped option is compared with. So what is shown, suggested and accepted is always what the
-parser knows, and an option that is left out still works when it is given.
+tyro writes the help, in boxes of options. It is read back here rather than built a second time, and
+set anew: without the options that do nothing in a preset, and in half as many lines. The names are
+also what a mistyped option is compared with. So what is shown, suggested and accepted is always
+what the parser knows, and an option that is left out still works when it is given.
 """
 
 import io
 import re
+import textwrap
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hopplus.config import TrainConfig
 from hopplus.presets import PRESETS
@@ -38,22 +39,50 @@ SUBCOMMANDS: dict[str, tuple[str, ...]] = {
     "bench": ("game", "train", "update", "search", "faults", "report", "soak"),
 }
 HELP, HELP_ALL = ("-h", "--help"), "--help-all"
-ASCII = str.maketrans("╭╮╰╯│─•", "++++|-*")  # for terminals that lack the letters of boxes
+WIDTH = 100  # that tyro writes for, and the most that is used
+INNER = "subcommands"  # tyro's title for a list of them
+COLUMN, NARROW = 28, 18  # where explanations begin: of options, of commands
 
-_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _NAME = re.compile(r"--[a-z][a-z0-9.-]*")
 
 
 @dataclass(frozen=True)
 class Option:
-    """One option of a command."""
+    """One option of a command, or a word it takes without one."""
 
-    names: tuple[str, ...]  # as shown, with aliases; a switch also with its other way
-    takes: str  # what stands behind it; nothing for a switch
+    shown: str  # --ppo.games INT
+    about: str
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Its names, with aliases; a switch also has its other way."""
+        return tuple(_NAME.findall(re.sub(r"\{.*?\}", "", self.shown)))
 
     @property
     def is_switch(self) -> bool:
-        return not self.takes
+        """Whether nothing stands behind it."""
+        return not _NAME.sub("", self.shown).strip(", ")
+
+
+@dataclass(frozen=True)
+class Group:
+    """Options that belong together."""
+
+    title: str
+    about: str
+    options: tuple[Option, ...]  # or commands
+
+
+@dataclass(frozen=True)
+class Manual:
+    """All of a command's help."""
+
+    intro: str
+    groups: tuple[Group, ...]
+
+    @property
+    def options(self) -> list[Option]:
+        return [option for group in self.groups for option in group.options if option.names]
 
 
 def path_of(words: Sequence[str]) -> tuple[str, ...]:
@@ -89,83 +118,101 @@ def ordered(words: Sequence[str], options: Callable[[tuple[str, ...]], list[Opti
     return [words[0], words[chosen], *words[1:chosen], *words[chosen + 1 :]]
 
 
-def plain(line: str) -> str:
-    """A line of the help without colours."""
-    return _COLOUR.sub("", line)
-
-
-def option_in(line: str) -> Option | None:
-    """The option that begins in a line of the help, if any."""
-    text = plain(line)
-    if not (found := re.match(r"│ (-\w, )?(--[a-z].*?)(?: {2,}| *│?$)", text)):
-        return None
-    shown = found[2]
-    names = tuple(_NAME.findall(re.sub(r"\{.*?\}", "", shown)))
-    return Option(names, _NAME.sub("", shown).replace(",", "").strip())
-
-
-def options_in(text: str) -> list[Option]:
-    """All options of a help."""
-    return [option for line in text.splitlines() if (option := option_in(line))]
-
-
-def without(text: str, hidden: Callable[[str], bool]) -> tuple[str, int]:
-    """The help without the options that are hidden, and how many those are; a box that is left with
-    none goes too."""
-    kept: list[str] = []
-    gone = 0
-    for block in _boxes(text.splitlines()):
-        if not any(option_in(line) for line in block):
-            kept += block
-            continue
-        lines, shows, left = [], True, False
-        for line in block:
-            if option := option_in(line):
-                shows = not hidden(option.names[0])
-                gone += not shows
-                left |= shows
-            if shows or plain(line)[:1] != "│":
-                lines.append(line)
-        kept += lines if left else []
-    return "\n".join(kept), gone
-
-
-def _boxes(lines: Sequence[str]) -> Iterator[list[str]]:
-    """The lines in blocks: each box for itself, and what is between boxes."""
-    block: list[str] = []
-    for line in lines:
-        edge = plain(line)[:1]
-        if edge == "╭" and block:
-            yield block
-            block = []
-        block.append(line)
-        if edge == "╰":
-            yield block
-            block = []
-    if block:
-        yield block
-
-
 class Captured(io.StringIO):
-    """Takes what would be printed, boxes and all, in colour if the real output shows colours."""
+    """Takes what tyro would print; it draws boxes only where they can be shown."""
 
     encoding = "utf-8"
 
-    def __init__(self, terminal: bool) -> None:
-        super().__init__()
-        self.terminal = terminal
 
-    def isatty(self) -> bool:
-        return self.terminal
+def read_manual(text: str) -> Manual:
+    """What tyro has written."""
+    intro: list[str] = []
+    groups: list[Group] = []
+    box: list[str] = []
+    for line in text.splitlines():
+        match line[:1]:
+            case "╭":
+                box = [line.strip("╭─╮ ")]
+            case "│":
+                box.append(line.removeprefix("│ ").removesuffix("│").rstrip())
+            case "╰":
+                groups.append(_read_group(box))
+            case _:
+                intro.append(line)
+    return Manual("\n".join(intro).strip(), tuple(groups))
 
 
-def manual(path: tuple[str, ...], text: str, everything: bool) -> str:
-    """What `--help` shows of a command's whole help, or `--help-all`."""
-    shown, gone = (text, 0) if everything else without(text, hidden_in(path))
-    if not gone:
-        return text.rstrip("\n")
-    why = "which do nothing here unless they are given" if path[:1] == ("train",) else "for tuning"
-    return f"{shown}\n{gone} more options, {why}: hopplus {' '.join(path)} {HELP_ALL}"
+def _read_group(box: Sequence[str]) -> Group:
+    """A title, what it is about above a rule, and options, each with its explanation beside it or
+    below."""
+    title, *lines = box
+    if title == INNER:
+        return Group(title, "", tuple(_commands(lines)))
+    rules = [place for place, line in enumerate(lines) if line and set(line) <= {"─"}]
+    about = " ".join(lines[: rules[0]]) if rules else ""
+    options: list[Option] = []
+    for line in lines[rules[0] + 1 :] if rules else lines:
+        if line.startswith(" "):  # goes on with the last one
+            last = options.pop()
+            options.append(replace(last, about=f"{last.about} {line.strip()}".strip()))
+        else:
+            shown, _, said = line.partition("  ")
+            options.append(Option(shown, said.strip()))
+    return Group(title, about, tuple(options))
+
+
+def _commands(lines: Sequence[str]) -> Iterator[Option]:
+    """The commands in a list of them, each with the first thing that is said about it."""
+    for block in "\n".join(lines).split("  • ")[1:]:
+        name, _, said = block.partition(" ")
+        yield Option(name, " ".join(said.partition("\n\n")[0].split()))
+
+
+def set_manual(found: Manual, path: tuple[str, ...], everything: bool, width: int) -> str:
+    """What `--help` shows of a command's help, or `--help-all`."""
+    hidden = (lambda name: False) if everything else hidden_in(path)
+    command = " ".join(("hopplus", *path))
+    blocks = [f"usage: {command} {_usage(found, path)}".rstrip()]
+    blocks += [found.intro.partition("\n")[2].strip()] if "\n" in found.intro else []
+    gone = 0
+    for group in found.groups:
+        shown = [one for one in group.options if not (one.names and hidden(one.names[0]))]
+        gone += len(group.options) - len(shown)
+        if shown:
+            title = {INNER: "presets" if path == ("train",) else "commands"}.get(group.title)
+            column = COLUMN if title is None else NARROW
+            head = f"{title or group.title}: {group.about}".rstrip()
+            setting = [textwrap.fill(head, width, subsequent_indent="  ")]
+            blocks.append("\n".join([*setting, *(_set(option, width, column) for option in shown)]))
+    if gone:
+        what = "option that does" if gone == 1 else "options that do"
+        blocks.append(f"{gone} more {what} nothing here by default: {command} {HELP_ALL}")
+    return "\n\n".join(blocks)
+
+
+def _usage(found: Manual, path: tuple[str, ...]) -> str:
+    if any(group.title == INNER for group in found.groups):
+        return f"{'PRESET' if path == ('train',) else 'COMMAND'} [options]"
+    words = [_plain(one.shown) for group in found.groups for one in group.options if not one.names]
+    return " ".join([*words, "[options]"])
+
+
+def _plain(shown: str) -> str:
+    """What an option takes, without that it may be None, which is what it is when not given."""
+    return re.sub(r"\{None,", "{", re.sub(r"\{None\}\|", "", shown))
+
+
+def _set(option: Option, width: int, column: int) -> str:
+    """An option and what it does; what it is when not given, its explanation says."""
+    about = re.sub(r" ?\(default: (None)?\)", "", option.about)
+    whole = re.sub(r"\(default: \S+\)$", lambda found: found[0].replace(" ", "\0"), about)
+    indent = " " * column
+    first = f"  {_plain(option.shown)}".ljust(column)
+    wrapped = textwrap.wrap(whole, max(20, width - column), break_on_hyphens=False) or [""]
+    lines = [line.replace("\0", " ") for line in wrapped]
+    if len(first) > column or not first.endswith(" "):
+        return "\n".join([first.rstrip(), *(indent + line for line in lines)])
+    return "\n".join([first + lines[0], *(indent + line for line in lines[1:])]).rstrip()
 
 
 def hidden_in(path: tuple[str, ...]) -> Callable[[str], bool]:
