@@ -1,6 +1,7 @@
 """The command line: `hopplus COMMAND [options]`."""
 
 import contextlib
+import functools
 import io
 import os
 import shutil
@@ -155,6 +156,7 @@ def _read(words: Sequence[str]) -> tuple[Command, list[str]]:
         )
 
 
+@functools.cache
 def _manual(path: tuple[str, ...]) -> Manual:
     """All of a command's help."""
     out = Captured()

@@ -187,8 +187,8 @@ def with_search(actor: Actor, game: Game, config: SearchConfig) -> Actor | Plann
         )
     if config.infer_every and not actor.parts.inference:
         raise ConfigError(
-            f"--search.infer-every is {config.infer_every} but {actor.name} infers no goals: leave it"
-            " out, or use a player trained with --parts opponent goal"
+            f"--search.infer-every is {config.infer_every} but {actor.name} infers no goals: leave"
+            " it out, or use a player trained with --parts opponent goal"
         )
     if game.hidden:
         raise ConfigError(f"a search needs the whole game, but nobody sees {game.hidden}")
