@@ -80,6 +80,13 @@ def record_small(out: Path, *more: str) -> Path:
     return out
 
 
+@pytest.fixture
+def quick_parser(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Has tyro keep what it has found out about the settings, which it forgets after every command
+    line: for tests that read hundreds of them."""
+    monkeypatch.setattr("tyro._unsafe_cache.clear_cache", lambda: None, raising=False)
+
+
 @pytest.fixture(scope="session")
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Such play, recorded once for all tests that only read it."""

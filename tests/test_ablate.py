@@ -23,7 +23,7 @@ from hopplus.runs.folder import RunFolder, open_run
 from hopplus.runs.progress import Progress
 
 _SMALL = """
---game.size 3 --game.seats 2 --game.hares 2 --net.hidden 8 --games 16 --unroll 8 --steps 384
+--game.size 3 --game.seats 2 --game.hares 2 --net.hidden 8 --ppo.games 16 --ppo.unroll 8 --steps 384
 --seeds 2 --rungs ppo tuned-ppo
 """
 SMALL = _SMALL.split()
@@ -245,7 +245,7 @@ def test_without_matplotlib(
     ("options", "words"),
     [
         (["--rungs", "ppo", "wrold"], "--rungs has 'wrold' but there are only ppo, opponent"),
-        (["--games", "5", "--unroll", "5"], "ppo.minibatches"),
+        (["--ppo.games", "5", "--ppo.unroll", "5"], "ppo.minibatches"),
         (["--seeds", "0"], "--seeds is 0"),
         (["--level", "nan"], "--level is nan"),
     ],

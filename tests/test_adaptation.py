@@ -204,7 +204,7 @@ def test_adapt(
         (["--episodes", "0"], "above 0"),
         (["--protocol", "hop", "--episodes", "3"], "leave --episodes out"),
         (["--steps", "5"], "is for presets"),
-        (["--learning-rate", "0.1"], "--learning is none"),
+        (["--ppo.learning-rate", "0.1"], "--learning is none"),
     ):
         assert main(["adapt", run, *wrong]) == 2
         assert said in capsys.readouterr().err

@@ -99,7 +99,7 @@ def test_lines(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[st
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--search.simulations", "0"], "search.simulations is 0 but must be 1 or more"),
+        (["--search.simulations", "0"], "--search.simulations is 0 but must be from 1 to 32768"),
         (["--search.simulations", "-1"], "search.simulations is -1"),
         (["--search.kind", "one-step", "--search.choice", "values"], "needs --search.kind tree"),
         (["--search.infer-every", "1"], "bench infers no goals"),

@@ -104,7 +104,7 @@ def complaint(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
         (["value-loss", "goal", "--fault", "zero-goals"], "needs the parts imagination"),
         (["seats", "ppo-shared", "--fault", "half-updates"], "parameters of their own"),
         (["seats", "ppo", "--fault", "step-size", "--game.seats", "2"], "at least 3 seats"),
-        (["seats", "ppo", "--seeds", "0"], "--seeds is 0 but must be above 0"),
+        (["seats", "ppo", "--seeds", "0"], "--seeds is 0 but must be from 1 to"),
         (["seats", "ppo", "--episodes", "0"], "--episodes is 0"),
         (["seats", "ppo", "--episodes", "47"], "must be 48 or more to compare 4 seats"),
         (["seats", "ppo", "--steps", "0"], "--steps is 0"),

@@ -164,7 +164,7 @@ def test_company() -> None:
     ("options", "said"),
     [
         (["--trial", "1"], "needs trials"),
-        (["--trial", "0"], "1 or more"),
+        (["--trial", "0"], "--trial is 0 but must be from 1 to 16777216"),
         (["--parts", "opponent"], "none with a memory"),
         (["--ppo.games", "2", "--ppo.minibatches", "4"], "at most ppo.games"),
         (["--memory.kind", "ever"], "ever"),

@@ -227,7 +227,7 @@ def test_goals_given_to_opponents(
     """A goal prior is copied into the run that uses it, and helps to foresee the actions."""
     where = ["--runs", str(tmp_path), "--data", str(data)]
     fit = ["--fit.epochs", "6", "--fit.batch", "32", "--fit.learning-rate", "5e-3", *RARELY]
-    goal = ["pretrain", "goal", *where, "--name", "goal", "--goal.net.hidden", "32", *fit]
+    goal = ["pretrain", "goal", *where, "--name", "goal", "--goal.prior.net.hidden", "32", *fit]
     assert main(goal) == 0
     measured = json.loads((tmp_path / "goal" / "diagnosis" / "measures.json").read_text())
     figures = measured["seeds"]["0"]
@@ -324,7 +324,7 @@ def test_clear_errors(
         (["diagnose", "models", str(whole), "--data", str(wide)], "of another game"),
         (opponent(tmp_path, "x", data, "--fit.held-out", "1e-3"), "has no episode to measure"),
         (opponent(tmp_path, "x", data, "--opponent.goal", "wish"), "opponent.goal"),
-        (["diagnose", "models", str(tmp_path / "nowhere")], "is not a run of hopplus"),
+        (["diagnose", "models", str(tmp_path / "nowhere")], "there is no run"),
         (["diagnose", "models", str(whole), "--data", str(whole)], "is not recorded play"),
     ):
         capsys.readouterr()

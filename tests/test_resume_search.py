@@ -73,7 +73,7 @@ def test_a_run_of_hop_goes_on_bit_for_bit(tmp_path: Path, monkeypatch: pytest.Mo
     ("options", "words"),
     [
         (["direct-om", "--ppo.prosociality", "0.5"], "0 with a search, which looks for own"),
-        (["hop", "--search.infer-every", "1"], "search.infer_every is 1 but must be 0 with a"),
+        (["hop", "--search.infer-every", "1"], "search.infer-every is 1 but must be 0 with a"),
         (["hop", "--parts", "belief"], "--parts has belief, which needs opponent"),
         (["hop", "--parts", "opponent", "belief", "goal"], "--parts has goal and belief"),
         (["direct-om", "--search.world", "learned"], "learned no world"),

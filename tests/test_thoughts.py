@@ -167,8 +167,8 @@ def test_a_search_of_no_simulations_is_none() -> None:
     ("parts", "settings", "words"),
     [
         (("opponent",), {"world": "learned"}, "search.world is 'learned' but tiny has learned no"),
-        (("opponent", "belief"), {"infer_every": 1}, "search.infer_every is 1 but must be 0 with"),
-        (("opponent",), {"infer_every": 2}, "search.infer_every is 2 but tiny infers no goals"),
+        (("opponent", "belief"), {"infer_every": 1}, "search.infer-every is 1 but must be 0 with"),
+        (("opponent",), {"infer_every": 2}, "search.infer-every is 2 but tiny infers no goals"),
     ],
 )
 def test_what_a_player_lacks_is_said(parts: Any, settings: dict[str, Any], words: str) -> None:

@@ -126,7 +126,7 @@ def test_a_run_named_for_several_seats_gives_each_its_own(
         (["evaluate", "{run}", "--players", "run#1,stag"], "behind the run itself"),
         (["evaluate", "--players", "run,stag", "--game.seats", "2"], "and there is none"),
         (["export", "{run}@1", "--seat", "1", "--out", "x"], "leave --seat out"),
-        (["evaluate", "nowhere"], "is not a run of hopplus"),
+        (["evaluate", "nowhere"], "there is no run nowhere"),
         (
             ["evaluate", "--players", "{run}@7,stag", "--game.seats", "2"],
             "learned in seat 7",
@@ -138,7 +138,7 @@ def test_a_run_named_for_several_seats_gives_each_its_own(
         (["evaluate", "--players", "{run},{run},stag,stag"], "cannot sit at one"),
         (["export", "{run}", "--seat", "4", "--out", "x"], "nobody has learned in seat 4"),
         (["evaluate", "--players", "{run}/x.safetensors,stag", "--game.seats", "2"], "cannot read"),
-        (["evaluate", "--players", "{run}x,stag", "--game.seats", "2"], "is not a run of hopplus"),
+        (["evaluate", "--players", "{run}x,stag", "--game.seats", "2"], "there is no run"),
     ],
 )
 def test_wrong_use(

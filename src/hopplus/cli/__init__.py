@@ -1,13 +1,17 @@
 """The command line: `hopplus COMMAND [options]`."""
 
 import contextlib
+import functools
 import io
 import os
+import shutil
 import sys
 from collections.abc import Sequence
 from typing import Annotated
 
 import tyro
+from rich.console import Console
+from rich.text import Text
 
 from hopplus import __version__
 from hopplus.cli.ablate import Ablate
@@ -15,12 +19,26 @@ from hopplus.cli.adapt import Adapt
 from hopplus.cli.bench import Bench
 from hopplus.cli.certify import Certify
 from hopplus.cli.collect import Collect
-from hopplus.cli.complaint import sentence
+from hopplus.cli.complaint import as_typed, no_command, sentence, unexpected
 from hopplus.cli.crossplay import CrossPlay
 from hopplus.cli.diagnose import Diagnose
 from hopplus.cli.evaluate import Evaluate
 from hopplus.cli.export import Export
 from hopplus.cli.listing import List
+from hopplus.cli.manual import (
+    COMMANDS,
+    HELP,
+    HELP_ALL,
+    SUBCOMMANDS,
+    WIDTH,
+    Captured,
+    Manual,
+    hidden_in,
+    ordered,
+    path_of,
+    read_manual,
+    set_manual,
+)
 from hopplus.cli.options import registry
 from hopplus.cli.pretrain import Pretrain
 from hopplus.cli.replay import Replay
@@ -75,24 +93,90 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def parse(arguments: Sequence[str] | None) -> Command:
     """Read the command line, or raise `ConfigError` with one sentence."""
-    complaint = io.StringIO()
     words = list(sys.argv[1:] if arguments is None else arguments)
     if words == ["--version"]:
         print(f"hopplus {__version__}")
         raise SystemExit(0)
+    words = ordered(words, lambda path: _manual(path).options)
+    path = path_of(words)
+    _check_command(words, path)
+    if asked := [word for word in words if word in (*HELP, HELP_ALL)]:
+        width = min(shutil.get_terminal_size().columns, WIDTH)
+        text = Text(set_manual(_manual(path), path, HELP_ALL in asked, width))
+        text.highlight_regex(r"(?m)^ +--?[a-z][a-z0-9.-]*", "cyan")
+        Console(highlight=False, soft_wrap=True).print(text)
+        raise SystemExit(0)
+    complaint = io.StringIO()
     try:
-        with registry, contextlib.redirect_stderr(complaint):
-            return tyro.cli(
-                Command,
-                prog="hopplus",
-                description="Opponent-modelling players for mixed-motive Markov games.",
-                args=words,
-                config=(
-                    tyro.conf.OmitSubcommandPrefixes,
-                    tyro.conf.CascadeSubcommandArgs,
-                ),
-            )
+        with contextlib.redirect_stderr(complaint):
+            command, rest = _read(words)
+    except ConfigError as error:
+        raise ConfigError(as_typed(str(error), [_name(word) for word in words])) from None
     except SystemExit as end:
         if end.code in (0, None):
             raise
-        raise ConfigError(sentence(complaint.getvalue())) from None
+        # What is missing may be there under a wrong name, so that is said first.
+        options = _shown(path)
+        given = [word for word in words if word.startswith("--")]
+        rest = [word for word in given if _name(word) not in options]
+        if not rest:
+            raise ConfigError(sentence(complaint.getvalue(), path)) from None
+    if rest:
+        raise ConfigError(unexpected(rest[0], path, _shown(path)))
+    return command
+
+
+def _check_command(words: Sequence[str], path: tuple[str, ...]) -> None:
+    """Raise `ConfigError` for a command, or one of a command's own, that there is not."""
+    known = SUBCOMMANDS.get(path[0], ()) if path else COMMANDS
+    if known and len(path) < 2 and len(words) > len(path):
+        word = words[len(path)]
+        if not word.startswith("-"):
+            raise ConfigError(no_command(word, path, known))
+
+
+def _name(word: str) -> str:
+    """The name of an option, however it is written: --json for --json=True."""
+    return word.partition("=")[0].replace("_", "-")
+
+
+def _read(words: Sequence[str]) -> tuple[Command, list[str]]:
+    """The command, and the words that it does not take."""
+    with registry:
+        return tyro.cli(
+            Command,
+            prog="hopplus",
+            description="Opponent-modelling players for mixed-motive Markov games.",
+            args=words,
+            return_unknown_args=True,
+            config=(
+                tyro.conf.OmitSubcommandPrefixes,
+                tyro.conf.CascadeSubcommandArgs,
+            ),
+        )
+
+
+@functools.cache
+def _manual(path: tuple[str, ...]) -> Manual:
+    """All of a command's help."""
+    out = Captured()
+    before = os.environ.get("COLUMNS")
+    os.environ["COLUMNS"] = str(WIDTH)  # with more room, tyro sets boxes side by side
+    try:
+        with contextlib.redirect_stdout(out), contextlib.suppress(SystemExit):
+            _read([*path, "--help"])
+    finally:
+        del os.environ["COLUMNS"]
+        if before is not None:
+            os.environ["COLUMNS"] = before
+    return read_manual(out.getvalue())
+
+
+def _shown(path: tuple[str, ...]) -> dict[str, bool]:
+    """Every option of a command, and whether its help shows it."""
+    hidden = hidden_in(path)
+    return {
+        name: not hidden(option.names[0])
+        for option in _manual(path).options
+        for name in option.names
+    }

@@ -47,9 +47,9 @@ class Ablate:
     """What to take apart: ladder."""
     game: GameConfig = field(default_factory=GameConfig)
     net: NetConfig = field(default_factory=NetConfig)
-    games: int = 256
+    games: Annotated[int, tyro.conf.arg(name="ppo.games")] = 256
     """Games side by side."""
-    unroll: int = 16
+    unroll: Annotated[int, tyro.conf.arg(name="ppo.unroll")] = 16
     """Steps of each game between updates."""
     steps: int = 500_000
     """Environment steps of each seed of each rung."""

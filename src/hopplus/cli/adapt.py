@@ -13,7 +13,7 @@ from rich.table import Table
 from hopplus.cli.options import check_positive, check_seat, check_seed
 from hopplus.cli.paged import this_command, written
 from hopplus.cli.subject import Subject, find_subject, game_of
-from hopplus.config import ConfigError, GameConfig, SearchConfig
+from hopplus.config import LARGE, ConfigError, GameConfig, SearchConfig, check_above
 from hopplus.evaluation.adaptation import Adaptation, adapt, companies
 from hopplus.evaluation.online import LEARN, Online
 from hopplus.evaluation.references import References, read_references
@@ -47,7 +47,7 @@ class Adapt:
     learning: Literal["none", "online"] = "none"
     """Nothing is learned on the way, so that a player has its inference, belief and memory alone;
     or it goes on learning as it did in its run, in each trial anew."""
-    learning_rate: float | None = None
+    learning_rate: Annotated[float | None, tyro.conf.arg(name="ppo.learning-rate")] = None
     """Step size of the policy while it learns online; that of the run when not given."""
     trials: int = 1024
     """Trials against each company, for each seat and seed."""
@@ -144,7 +144,7 @@ class Adapt:
         """Raise `ConfigError` for options that do not go together."""
         if self.learning == "none":
             if self.learning_rate is not None:
-                raise ConfigError("--learning-rate is given, but --learning is none")
+                raise ConfigError("--ppo.learning-rate is given, but --learning is none")
             if any(LEARN in company for company in wanted):
                 raise ConfigError("learn is among the others, which needs --learning online")
             return
@@ -155,7 +155,7 @@ class Adapt:
         if self.search != SearchConfig():
             raise ConfigError("--search is given, but online a player learns as in its run")
         if self.learning_rate is not None:
-            check_positive(learning_rate=self.learning_rate)
+            check_above("ppo.learning-rate", self.learning_rate, 0, LARGE)
 
     def _online(self, subject: Subject) -> Online | None:
         if self.learning == "none" or subject.config is None:

@@ -2,13 +2,15 @@
 
 import json
 from dataclasses import dataclass, field
+from typing import Annotated
 
+import tyro
 from rich.console import Console
 from rich.table import Table
 
 from hopplus.bench.faults import NONE, FaultBench
 from hopplus.cli.options import check_positive
-from hopplus.config import ConfigError, GameConfig
+from hopplus.config import MANY, ConfigError, GameConfig, check_range
 from hopplus.diagnosis.faults import FAULTS
 from hopplus.presets import PRESETS
 from hopplus.runs.progress import Progress
@@ -31,7 +33,7 @@ class BenchFaults:
     """Episodes for each kind of player that the game is tried with."""
     updates: int = 6
     """Updates of each experiment in a diagnosis of the value loss."""
-    games: int = 128
+    games: Annotated[int, tyro.conf.arg(name="ppo.games")] = 128
     """Games side by side in a diagnosis of the value loss."""
     game: GameConfig = field(default_factory=GameConfig)
     seats_preset: str = "ppo"
@@ -43,7 +45,8 @@ class BenchFaults:
 
     def run(self) -> int:
         check_positive(seeds=self.seeds, runs=self.runs, steps=self.steps, episodes=self.episodes)
-        check_positive(updates=self.updates, games=self.games)
+        check_positive(updates=self.updates)
+        check_range("ppo.games", self.games, 1, MANY)
         for name in (self.seats_preset, self.value_preset):
             if name not in PRESETS:
                 raise ConfigError(f"no preset {name!r}; there are {', '.join(PRESETS)}")

@@ -43,7 +43,9 @@ class BenchSearch:
         check_seed(self.seed)
         check_games(self.games)
         if not self.search.simulations:
-            raise ConfigError("search.simulations is 0 but must be 1 or more to search at all")
+            raise ConfigError(
+                "--search.simulations is 0 but must be from 1 to 32768 to search at all"
+            )
         config = TrainConfig(game=self.game, parts=self.parts)
         out: dict[str, Any] = {"machine": device_line(), "speeds": []}
         g, c = self.game, self.search

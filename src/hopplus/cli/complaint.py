@@ -2,33 +2,196 @@
 
 import difflib
 import re
+from collections.abc import Mapping, Sequence
+
+from hopplus.cli.manual import COMMANDS, SUBCOMMANDS
+
+# Options there were: what to write instead.
+RENAMED = {
+    "--run-seed": "write the seed behind the run: runs/a#2",
+    "--world.model.head": "it is --world.head",
+    "--world.model.hidden": "it is --world.hidden",
+    "--world.model.channel-weights": "it is --world.channel-weights",
+}
+# And those of some commands.
+RENAMED_IN = {
+    "pretrain goal": {
+        f"--goal.{name}": f"it is --goal.prior.{name}"
+        for name in ("kind", "size", "loss", "kl", "ahead", "temperature")
+    }
+    | {
+        f"--goal.net.{name}": f"it is --goal.prior.net.{name}"
+        for name in ("kind", "hidden", "layers", "channels")
+    },
+    "ablate": {"--games": "it is --ppo.games", "--unroll": "it is --ppo.unroll"},
+    "bench faults": {"--games": "it is --ppo.games"},
+    "adapt": {"--learning-rate": "it is --ppo.learning-rate"},
+}
+# What the field calls things, by the last word of an option; the first that a command has is meant.
+ALIASES = {
+    ("lr", "step-size"): ("learning-rate",),
+    ("gamma",): ("discount",),
+    ("lam", "lambda", "gae-lambda", "gae"): ("mix",),
+    ("batch", "batch-size"): ("minibatches", "batch"),
+    ("minibatch-size", "num-minibatches", "n-minibatches"): ("minibatches",),
+    ("hidden", "hidden-size", "hidden-dim", "hiddens"): ("hidden",),
+    ("num-layers", "n-layers", "depth"): ("layers",),
+    ("envs", "n-envs", "num-envs", "num-actors"): ("games",),
+    ("num-steps", "n-steps", "rollout", "rollout-length", "rollout-steps"): ("unroll",),
+    ("ent-coef", "entropy-coef", "entropy-weight"): ("entropy",),
+    ("clip-coef", "clip-range", "clip-eps", "clip-epsilon"): ("clip",),
+    ("vf-coef", "value-coef", "critic-coef"): ("value-weight",),
+    ("vf-clip", "clip-vloss", "clip-range-vf"): ("value-clip",),
+    ("max-grad-norm", "grad-norm", "grad-clip", "clip-grad"): ("gradient-norm",),
+    ("total-timesteps", "timesteps", "num-timesteps", "total-steps", "max-steps"): ("steps",),
+    ("update-epochs", "n-epochs", "num-epochs", "ppo-epochs"): ("epochs",),
+    ("anneal-lr",): ("anneal",),
+    ("sims", "n-sims", "num-sims", "num-simulations"): ("simulations",),
+    ("puct", "c-puct", "cpuct"): ("exploration",),
+    ("n-seeds", "num-seeds"): ("seeds",),
+    ("random-seed",): ("seed",),
+    ("agents", "n-agents", "num-agents", "n-players", "num-players"): ("seats",),
+    ("n-episodes", "num-episodes", "eval-episodes"): ("episodes",),
+    ("board", "board-size", "grid", "grid-size"): ("size",),
+    ("rows",): ("height",),
+    ("columns", "cols"): ("width",),
+    ("episode-length", "max-episode-steps", "episode-steps"): ("horizon",),
+    ("view", "view-size", "view-range", "vision"): ("sight",),
+    ("exp-name", "run-name"): ("name",),
+    ("output", "outdir", "output-dir", "log-dir", "logdir"): ("out", "runs"),
+    ("opponents", "coplayers", "co-players"): ("against", "players", "seats"),
+    ("deterministic",): ("greedy",),
+}
+_MEANT = {word: meant for words, meant in ALIASES.items() for word in words}
+KINDS = {"{None}": "None", "INT": "a whole number", "FLOAT": "a number", "STR": "a word"}
+HIDDEN = 0.01  # what a name is less likely that the help does not show
+ENOUGH = 0.68  # of likeness, from 0 to 1, for a name to be worth mentioning
+MOST = 3  # names to mention
 
 
-def sentence(box: str) -> str:
-    """tyro's box of an error as a sentence: what is wrong, what may be meant, where to read on."""
+def sentence(box: str, path: tuple[str, ...]) -> str:
+    """tyro's box of an error as a sentence: what is wrong, and where to read on about the command
+    `path`."""
     plain = re.sub(r"\x1b\[[0-9;]*m", "", box)
     lines = [line.strip("│╭╮╰╯ ") for line in plain.strip().splitlines()[1:]]  # without its title
     ruled = "\n".join("" if set(line) <= set("─-") else line for line in lines)
-    first, *rest = (" ".join(text.split()) for text in re.split(r"\n{2,}", ruled.strip()))
-    said = " ".join(rest)
-    helped = re.findall(r"hopplus[a-z -]*? --help", said)
-    see = f"see {helped[0] if helped else 'hopplus --help'}"
-    if missing := re.match(r"Missing from (.+?): (\S+)", first):
-        return f"{missing[1]} needs {missing[2]}; {see}"
-    if unknown := re.match(r"Unrecognized (?:or misplaced )?options: ([^\s,]+)", first):
-        return f"{_unknown(unknown[1], said)}; {see}"
-    return f"{first[:1].lower()}{first[1:].rstrip('.')}; {see}"
+    first = " ".join(re.split(r"\n{2,}", ruled.strip())[0].split())
+    return f"{_wrong(first)}; {see(path)}"
 
 
-def _unknown(word: str, said: str) -> str:
-    """A command or an option that there is not."""
-    commands = re.search(r"Available subcommands: ([\w, -]+?)(?: Perhaps| For full|$)", said)
-    if commands and not word.startswith("-"):
-        known = commands[1].split(", ")
-        return f"no command {word!r}{_hint(word, known)}; there are {', '.join(known)}"
-    return f"no option {word!r}{_hint(word, re.findall(r'--[a-z][a-z.-]*', said))}"
+def _wrong(said: str) -> str:
+    if missing := re.match(r"Missing from (.+?): (\S+)", said):
+        return f"{missing[1]} needs {missing[2]}"
+    if valueless := re.match(r"Missing value for argument '(\S+)'", said):
+        return f"{_option(valueless[1])} needs a value"
+    if choice := re.match(r"invalid choice (.+) for argument '(\S+)'. Expected one of (.+)", said):
+        allowed = re.findall(r"'([^']+)'", choice[3])
+        given = choice[1].strip("'")
+        hint = _said(difflib.get_close_matches(given, allowed, 1))
+        what = f"{_option(choice[2])} is {given!r}" if choice[2].startswith("-") else repr(given)
+        said = f"{what}{hint} but must be" if choice[2].startswith("-") else f"{what}{hint} is not"
+        return f"{said} one of {', '.join(allowed)}"
+    if value := re.match(r"Error parsing (\S+?): (.+)", said):
+        if untyped := re.match(r"no type matching (\S+) could be .+ from \['(.*)'\]", value[2]):
+            kinds = " or ".join(KINDS.get(kind, kind) for kind in untyped[1].split("|"))
+            return f"{_option(value[1])} is {untyped[2]!r} but must be {kinds}"
+        many = re.match(r"Could not find valid parse for arguments: (\[.*\])", value[2])
+        wrong = f"cannot be read from {many[1]}" if many else value[2].rstrip(".")
+        return f"{_option(value[1])}{' ' if many else ': '}{wrong}"
+    return f"{said[:1].lower()}{said[1:].rstrip('.')}"
 
 
-def _hint(word: str, known: list[str]) -> str:
-    near = difflib.get_close_matches(word, known, 1)
-    return f" (did you mean {near[0]}?)" if near else ""
+def see(path: tuple[str, ...]) -> str:
+    """Where to read on about a command."""
+    return f"see {' '.join(('hopplus', *path))} --help"
+
+
+def _option(names: str) -> str:
+    """An option by its own name: tyro tells the other names first."""
+    return names.split("/")[-1]
+
+
+def no_command(word: str, path: tuple[str, ...], known: Sequence[str]) -> str:
+    """A command, or one of a command's own, that there is not."""
+    what = "preset" if path == ("train",) else "command"
+    hint = _said(difflib.get_close_matches(word.lower(), known, 1))
+    return f"no {what} {word!r}{hint}; there are {', '.join(known)}; {see(path)}"
+
+
+def unexpected(word: str, path: tuple[str, ...], options: Mapping[str, bool]) -> str:
+    """An option or another word that a command does not take; `options` are all it has, and whether
+    its help shows them."""
+    if not word.startswith("-"):
+        return f"{word!r} is not expected there; {see(path)}"
+    word = word.partition("=")[0]
+    name = word.replace("_", "-").lower()
+    if instead := RENAMED_IN.get(" ".join(path), {}).get(name) or RENAMED.get(name):
+        return f"no option {word!r}: {instead}; {see(path)}"
+    inner = SUBCOMMANDS.get(path[0], ()) if path else COMMANDS
+    if inner and len(path) < 2:
+        what = "a preset" if path == ("train",) else "a command"
+        return f"no option {word!r} without {what}: give one of {', '.join(inner)}; {see(path)}"
+    return f"no option {word!r}{_said(nearest(name, options))}; {see(path)}"
+
+
+def as_typed(message: str, given: Sequence[str]) -> str:
+    """A message about an option with the name that was typed: a network does not know whose it is,
+    so it speaks of --net.hidden where --opponent.net.hidden was given."""
+    if not (found := re.match(r"--[a-z0-9.-]+(?= is )", message)) or found[0] in given:
+        return message
+    longer = [name for name in given if name.endswith(f".{found[0].removeprefix('--')}")]
+    return message.replace(found[0], " or ".join(dict.fromkeys(longer)), 1) if longer else message
+
+
+def _said(names: Sequence[str]) -> str:
+    return f" (did you mean {' or '.join(names)}?)" if names else ""
+
+
+def nearest(word: str, options: Mapping[str, bool]) -> list[str]:
+    """The options that may be meant by a word: those most like it, rather shown than hidden."""
+    likeness = {
+        name: _likeness(word, name) - HIDDEN * (not shown)
+        for name, shown in options.items()
+        if name != "--help"
+    }
+    most = max(likeness.values(), default=0.0)
+    if most < ENOUGH:
+        return []
+    return [name for name, like in likeness.items() if like == most][:MOST]
+
+
+def _likeness(word: str, name: str) -> float:
+    """How likely it is that a word means an option: 1 for sure, 0 for not at all."""
+    group, last = _split(word)
+    own_group, own_last = _split(name)
+    same_group = group == own_group
+    nested = same_group or not group or own_group.startswith(f"{group}.")
+    found = 0.75 * difflib.SequenceMatcher(None, word, name, autojunk=False).ratio() + 0.1
+    if nested or not own_group:  # the group was left out, or there is none to name
+        near = 0.02 * same_group
+        meant = _MEANT.get(last, ())
+        if last == own_last:
+            found = max(found, 0.97 + near)
+        elif own_last in meant:
+            found = max(found, 0.95 - 0.03 * meant.index(own_last) + near)
+        elif _initials(own_last) == last:
+            found = max(found, 0.9 + near)
+        elif len(last) > 2 and (own_last.startswith(last) or last.startswith(own_last)):
+            found = max(found, 0.8 + near)
+        elif set(last.split("-")) & set(own_last.split("-")):
+            found = max(found, 0.75 + near)
+        else:
+            alike = difflib.SequenceMatcher(None, last, own_last, autojunk=False).ratio()
+            found = max(found, 0.95 * alike - 0.02 + near)
+    return round(found, 6)
+
+
+def _split(name: str) -> tuple[str, str]:
+    group, _, last = name.removeprefix("--").rpartition(".")
+    return group, last
+
+
+def _initials(name: str) -> str:
+    """`lr` for `learning-rate`; none for a single word."""
+    words = name.split("-")
+    return "".join(word[0] for word in words) if len(words) > 1 else ""

@@ -1,9 +1,13 @@
 """What all commands share: how numbers may be written, and simple checks."""
 
+import math
+
 import tyro
 from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec, PrimitiveTypeInfo
 
-from hopplus.config import check
+from hopplus.config import check_above, check_range
+
+MOST = 10**12  # of anything that is counted
 
 registry = ConstructorRegistry()
 
@@ -22,6 +26,31 @@ def whole_numbers(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[int] | No
     )
 
 
+@registry.primitive_rule
+def numbers(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[float] | None:
+    """Numbers are finite: there is nothing here that inf or nan would be a sensible value of."""
+    if info.type is not float:
+        return None
+    return tyro.constructors.PrimitiveConstructorSpec(
+        nargs=1,
+        metavar="FLOAT",
+        instance_from_str=lambda words: finite(words[0]),
+        is_instance=lambda value: isinstance(value, int | float) and not isinstance(value, bool),
+        str_from_instance=lambda value: [str(value)],
+    )
+
+
+def finite(text: str) -> float:
+    """A finite number, or `ValueError`."""
+    try:
+        number = float(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is not a number") from None
+    if not math.isfinite(number):
+        raise ValueError(f"{text!r} is not a finite number")
+    return number
+
+
 def whole(text: str) -> int:
     """A whole number, or `ValueError`."""
     try:
@@ -34,18 +63,21 @@ def whole(text: str) -> int:
 
 
 def check_positive(**counts: float) -> None:
-    """Raise `ConfigError` for the first option that is not above zero."""
+    """Raise `ConfigError` for the first option that is not above zero, or absurdly large."""
     for name, given in counts.items():
-        check(given > 0, f"--{name}", given, "above 0")
+        if isinstance(given, int):
+            check_range(f"--{name}", given, 1, MOST)
+        else:
+            check_above(f"--{name}", given, 0, MOST)
 
 
 def check_seed(seed: int) -> None:
-    check(0 <= seed < 2**32, "--seed", seed, "from 0 to 4294967295")
+    check_range("--seed", seed, 0, 2**32 - 1)
 
 
 def check_seat(seat: int, seats: int) -> None:
-    check(0 <= seat < seats, "--seat", seat, f"from 0 to {seats - 1}")
+    check_range("--seat", seat, 0, seats - 1)
 
 
 def check_games(games: int) -> None:
-    check(games <= 2**22, "--games", games, "at most 4194304")
+    check_range("--games", games, 1, 2**22)

@@ -16,20 +16,20 @@ from hopplus.config import ConfigError, TrainConfig
 from hopplus.evaluation.statistics import seat_order_test
 from hopplus.learning.restore import learns_everywhere, new_run, seat_names
 from hopplus.learning.train import Moment, train
-from hopplus.presets import PRESETS
+from hopplus.presets import ABOUT, PRESETS
 from hopplus.runs.checkpoint import steps_of
 from hopplus.runs.folder import RunFolder, check_name, open_run
 from hopplus.runs.progress import Progress
 from hopplus.runs.watchdog import say
 
-Preset = tyro.extras.subcommand_type_from_defaults(dict(PRESETS))
+Preset = tyro.extras.subcommand_type_from_defaults(dict(PRESETS), dict(ABOUT))
 
 
 @dataclass(frozen=True)
 class Train:
     """Train players and keep everything about it in a run folder."""
 
-    config: Annotated[Preset, tyro.conf.arg(name="")]  # type: ignore[valid-type]
+    config: Annotated[Preset, tyro.conf.arg(name="", help="What to train.")]  # type: ignore[valid-type]
     name: str | None = None
     """Name of the run; run and the time when not given."""
     runs: Path = Path("runs")

@@ -3,7 +3,15 @@
 from typing import TypeAlias
 
 from hopplus.config.belief import BeliefConfig
-from hopplus.config.check import ConfigError, check, check_whole
+from hopplus.config.check import (
+    LARGE,
+    MANY,
+    ConfigError,
+    check,
+    check_above,
+    check_range,
+    check_whole,
+)
 from hopplus.config.game import GameConfig, StagHuntConfig
 from hopplus.config.memory import MemoryConfig
 from hopplus.config.models import (
@@ -33,6 +41,8 @@ RunConfig: TypeAlias = TrainConfig | PretrainConfig  # what a run folder may be 
 
 __all__ = [
     "FOR_EVER",
+    "LARGE",
+    "MANY",
     "MIXED",
     "BeliefConfig",
     "ConfigError",
@@ -59,6 +69,8 @@ __all__ = [
     "WorldConfig",
     "WorldOnline",
     "check",
+    "check_above",
+    "check_range",
     "check_whole",
     "differing",
     "from_json",

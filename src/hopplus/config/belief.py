@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from hopplus.config.check import check
+from hopplus.config.check import check, check_above, check_range
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class BeliefConfig:
     """A further goal beside the kinds of things: none of them, of those who take nothing."""
 
     def __post_init__(self) -> None:
-        check(0 <= self.discount <= 1, "belief.discount", self.discount, "from 0 to 1")
-        check(0 < self.floor <= 1, "belief.floor", self.floor, "above 0, 1 at most")
+        check_range("belief.discount", self.discount, 0, 1)
+        check_above("belief.floor", self.floor, 0, 1)
         check(isinstance(self.across, bool), "belief.across", self.across, "yes or no")
         check(isinstance(self.none, bool), "belief.none", self.none, "yes or no")

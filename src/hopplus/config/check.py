@@ -3,15 +3,36 @@
 import typing
 from typing import Any
 
+LARGE = 1_000_000  # a weight or a rate beyond that is a mistake, and single precision suffers
+MANY = 2**24  # the same for counts of what is held in memory
+
 
 class ConfigError(Exception):
     """A setting, a name or a layout that cannot be used; the message is one sentence for people."""
 
 
 def check(held: bool, name: str, given: object, allowed: str) -> None:
-    """Raise `ConfigError` naming the field, what was given and what is allowed, unless it held."""
+    """Raise `ConfigError` naming the option as it is typed, what was given and what is allowed,
+    unless it held."""
     if not held:
-        raise ConfigError(f"{name} is {given!r} but must be {allowed}")
+        raise ConfigError(f"{option(name)} is {given!r} but must be {allowed}")
+
+
+def check_range(name: str, given: float | None, low: float, high: float) -> None:
+    """Raise `ConfigError` with both ends unless a number that is given lies between them."""
+    held = given is None or low <= given <= high  # nan does not
+    check(held, name, given, f"from {low} to {high}")
+
+
+def check_above(name: str, given: float | None, low: float, high: float) -> None:
+    """The same for a number that must not be the lower end itself."""
+    held = given is None or low < given <= high
+    check(held, name, given, f"above {low} and at most {high}")
+
+
+def option(name: str) -> str:
+    """A setting as it is typed: `--goal.mixing-until` for `goal.mixing_until`."""
+    return f"--{name.removeprefix('--').replace('_', '-')}"
 
 
 def check_whole(config: Any, prefix: str) -> None:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from hopplus.config.check import check, check_whole
+from hopplus.config.check import check, check_range, check_whole
 
 KINDS = ("none", "episode", "trial")
 
@@ -21,4 +21,4 @@ class MemoryConfig:
     def __post_init__(self) -> None:
         check_whole(self, "memory.")
         check(self.kind in KINDS, "memory.kind", self.kind, ", ".join(KINDS))
-        check(1 <= self.size <= 8192, "memory.size", self.size, "from 1 to 8192")
+        check_range("memory.size", self.size, 1, 8192)

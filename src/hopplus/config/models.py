@@ -1,10 +1,19 @@
 """Settings of the learned models and of fitting them to recorded play."""
 
-import math
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal, TypeAlias
+from typing import Annotated, ClassVar, Literal, TypeAlias
 
-from hopplus.config.check import ConfigError, check, check_whole
+import tyro
+
+from hopplus.config.check import (
+    LARGE,
+    MANY,
+    ConfigError,
+    check,
+    check_above,
+    check_range,
+    check_whole,
+)
 from hopplus.config.net import NetConfig
 
 
@@ -28,15 +37,15 @@ class GoalConfig:
     net: NetConfig = field(default_factory=lambda: NetConfig(kind="centred", hidden=128))
 
     def __post_init__(self) -> None:
-        check_whole(self, "goal.")
-        check(self.kind in ("gaussian", "discrete"), "goal.kind", self.kind, "gaussian or discrete")
+        check_whole(self, "goal.prior.")
+        kinds = ("gaussian", "discrete")
+        check(self.kind in kinds, "goal.prior.kind", self.kind, " or ".join(kinds))
         losses = ("reconstruction", "action")
-        check(self.loss in losses, "goal.loss", self.loss, " or ".join(losses))
-        check(2 <= self.size <= 64, "goal.size", self.size, "from 2 to 64")
-        check(math.isfinite(self.kl) and self.kl >= 0, "goal.kl", self.kl, "0 or more")
-        check(0 <= self.ahead <= 1000, "goal.ahead", self.ahead, "from 0 to 1000")
-        held = math.isfinite(self.temperature) and self.temperature > 0
-        check(held, "goal.temperature", self.temperature, "above 0")
+        check(self.loss in losses, "goal.prior.loss", self.loss, " or ".join(losses))
+        check_range("goal.prior.size", self.size, 2, 64)
+        check_range("goal.prior.kl", self.kl, 0, LARGE)
+        check_range("goal.prior.ahead", self.ahead, 0, 1000)
+        check_above("goal.prior.temperature", self.temperature, 0, LARGE)
 
 
 @dataclass(frozen=True)
@@ -71,9 +80,10 @@ class WorldConfig:
     def __post_init__(self) -> None:
         check_whole(self, "world.")
         check(self.head in ("structured", "cells"), "world.head", self.head, "structured or cells")
-        check(1 <= self.hidden <= 8192, "world.hidden", self.hidden, "from 1 to 8192")
-        held = all(math.isfinite(weight) and weight >= 0 for weight in self.channel_weights)
-        check(held, "world.channel_weights", self.channel_weights, "0 or more for each plane")
+        check_range("world.hidden", self.hidden, 1, 8192)
+        held = all(0 <= weight <= LARGE for weight in self.channel_weights)
+        allowed = f"from 0 to {LARGE} for each plane"
+        check(held, "world.channel_weights", self.channel_weights, allowed)
 
 
 @dataclass(frozen=True)
@@ -98,13 +108,10 @@ class FitConfig:
     def __post_init__(self) -> None:
         check_whole(self, "fit.")
         for name in ("epochs", "batch", "patience"):
-            given = getattr(self, name)
-            check(1 <= given <= 2**24, f"fit.{name}", given, "1 or more")
+            check_range(f"fit.{name}", getattr(self, name), 1, MANY)
         for name in ("learning_rate", "gradient_norm"):
-            given = getattr(self, name)
-            check(math.isfinite(given) and given > 0, f"fit.{name}", given, "above 0")
-        held = math.isfinite(self.weight_decay) and self.weight_decay >= 0
-        check(held, "fit.weight_decay", self.weight_decay, "0 or more")
+            check_above(f"fit.{name}", getattr(self, name), 0, LARGE)
+        check_range("fit.weight_decay", self.weight_decay, 0, LARGE)
         check(0 < self.held_out < 1, "fit.held_out", self.held_out, "above 0 and below 1")
 
 
@@ -123,11 +130,11 @@ class _Pretrain:
 
     def __post_init__(self) -> None:
         check_whole(self, "--")
-        check(self.measure_every >= 1, "--measure-every", self.measure_every, "1 or more")
+        check_range("--measure-every", self.measure_every, 1, MANY)
         check(isinstance(self.data, str), "--data", self.data, "a folder")
-        check(1 <= self.seeds <= 4096, "--seeds", self.seeds, "from 1 to 4096")
-        check(1 <= self.keep <= 4096, "--keep", self.keep, "from 1 to 4096")
-        check(0 <= self.seed < 2**31, "--seed", self.seed, "from 0 to 2147483647")
+        check_range("--seeds", self.seeds, 1, 4096)
+        check_range("--keep", self.keep, 1, 4096)
+        check_range("--seed", self.seed, 0, 2**31 - 1)
 
 
 @dataclass(frozen=True)
@@ -135,7 +142,9 @@ class PretrainGoal(_Pretrain):
     """Fit a goal prior to recorded play."""
 
     kind: ClassVar[str] = "goal"
-    goal: GoalConfig = field(default_factory=GoalConfig)
+    goal: Annotated[GoalConfig, tyro.conf.arg(name="goal.prior")] = field(  # as in training
+        default_factory=GoalConfig
+    )
     fit: FitConfig = field(default_factory=FitConfig)
 
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from hopplus.config.check import check, check_whole
+from hopplus.config.check import check, check_range, check_whole
 
 
 @dataclass(frozen=True)
@@ -25,5 +25,4 @@ class NetConfig:
         check(self.kind in kinds, "net.kind", self.kind, ", ".join(kinds))
         check_whole(self, "net.")
         for name, most in (("hidden", 8192), ("layers", 16), ("channels", 1024)):
-            given = getattr(self, name)
-            check(1 <= given <= most, f"net.{name}", given, f"from 1 to {most}")
+            check_range(f"net.{name}", getattr(self, name), 1, most)

@@ -1,12 +1,19 @@
 """Settings of the parts that learn beside the policy: goals, opponents, the world, imagination."""
 
-import math
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, TypeAlias
 
 import tyro
 
-from hopplus.config.check import ConfigError, check, check_whole
+from hopplus.config.check import (
+    LARGE,
+    MANY,
+    ConfigError,
+    check,
+    check_above,
+    check_range,
+    check_whole,
+)
 from hopplus.config.models import GoalConfig, WorldConfig
 from hopplus.config.net import NetConfig
 
@@ -62,7 +69,9 @@ class WorldOnline(OnlineConfig):
     """Samples of a gradient step, for each seat."""
     learning_rate: float = 1e-2
     """Step size of Adam."""
-    model: WorldConfig = field(default_factory=lambda: WorldConfig(hidden=32))
+    model: Annotated[WorldConfig, tyro.conf.arg(name="")] = field(  # --world.head, as in pretrain
+        default_factory=lambda: WorldConfig(hidden=32)
+    )
 
     def __post_init__(self) -> None:
         _check_online(self, "world.")
@@ -113,14 +122,12 @@ class GoalOnline(OnlineConfig):
             raise ConfigError("--goal.history each needs --goal.about each")
         selectors = ("optimistic", "conservative", "last", "random")
         check(self.selector in selectors, "goal.selector", self.selector, ", ".join(selectors))
-        check(1 <= self.horizon <= 1000, "goal.horizon", self.horizon, "from 1 to 1000")
-        check(1 <= self.hidden <= 8192, "goal.hidden", self.hidden, "from 1 to 8192")
+        check_range("goal.horizon", self.horizon, 1, 1000)
+        check_range("goal.hidden", self.hidden, 1, 8192)
         for name in ("mixing", "mixing_until"):
-            given = getattr(self, name)
-            check(0 <= given <= 1, f"goal.{name}", given, "from 0 to 1")
+            check_range(f"goal.{name}", getattr(self, name), 0, 1)
         for name in ("kl", "foresight"):
-            given = getattr(self, name)
-            check(math.isfinite(given) and given >= 0, f"goal.{name}", given, "0 or more")
+            check_range(f"goal.{name}", getattr(self, name), 0, LARGE)
         check(isinstance(self.across, bool), "goal.across", self.across, "yes or no")
 
 
@@ -147,15 +154,16 @@ class ImagineConfig:
 
     def __post_init__(self) -> None:
         check_whole(self, "imagine.")
-        check(0 < self.real_ratio < 1, "imagine.real_ratio", self.real_ratio, "between 0 and 1")
-        check(1 <= self.horizon <= 1000, "imagine.horizon", self.horizon, "from 1 to 1000")
-        check(1 <= self.buffer <= 2**24, "imagine.buffer", self.buffer, "1 or more")
+        held = 0 < self.real_ratio < 1
+        check(held, "imagine.real_ratio", self.real_ratio, "above 0 and below 1")
+        check_range("imagine.horizon", self.horizon, 1, 1000)
+        check_range("imagine.buffer", self.buffer, 1, MANY)
         sources = ("real", "both")
         check(self.critic_on in sources, "imagine.critic_on", self.critic_on, " or ".join(sources))
         rewards = ("predicted", "clipped", "zero")
         check(self.reward in rewards, "imagine.reward", self.reward, ", ".join(rewards))
-        check(self.warm_up >= 0, "imagine.warm_up", self.warm_up, "0 or more")
-        check(0 <= self.gate <= 1, "imagine.gate", self.gate, "from 0 to 1")
+        check_range("imagine.warm_up", self.warm_up, 0, 2**31 - 1)
+        check_range("imagine.gate", self.gate, 0, 1)
 
 
 def _check_online(config: Any, prefix: str) -> None:
@@ -163,13 +171,11 @@ def _check_online(config: Any, prefix: str) -> None:
     held = config.from_run is None or isinstance(config.from_run, str)
     check(held, f"{prefix}from", config.from_run, "a run's folder")
     for name in ("buffer", "fits", "batch"):
-        given = getattr(config, name)
-        check(1 <= given <= 2**24, f"{prefix}{name}", given, "1 or more")
-    check(config.every >= 0, f"{prefix}every", config.every, "0 or more")
+        check_range(f"{prefix}{name}", getattr(config, name), 1, MANY)
+    check_range(f"{prefix}every", config.every, 0, MANY)
     check(isinstance(config.anneal, bool), f"{prefix}anneal", config.anneal, "yes or no")
     for name in ("learning_rate", "gradient_norm"):
-        given = getattr(config, name)
-        check(math.isfinite(given) and given > 0, f"{prefix}{name}", given, "above 0")
+        check_above(f"{prefix}{name}", getattr(config, name), 0, LARGE)
 
 
 def check_parts(parts: tuple[PartName, ...]) -> None:

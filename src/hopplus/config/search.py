@@ -1,10 +1,9 @@
 """Settings of looking ahead."""
 
-import math
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from hopplus.config.check import ConfigError, check, check_whole
+from hopplus.config.check import LARGE, ConfigError, check, check_above, check_range, check_whole
 
 MOST = 2**10  # steps ahead
 
@@ -45,27 +44,21 @@ class SearchConfig:
 
     def __post_init__(self) -> None:
         check_whole(self, "search.")
-        count = self.simulations
-        check(count is None or 0 <= count <= 2**15, "search.simulations", count, "0 to 32768")
+        check_range("search.simulations", self.simulations, 0, 2**15)
         kinds = ("tree", "one-step")
         check(self.kind in kinds, "search.kind", self.kind, " or ".join(kinds))
         held = not (self.kind == "one-step" and self.choice == "visits")
         check(held, "search.choice", self.choice, "values with one step, which looks at all alike")
         check(self.world in ("true", "learned"), "search.world", self.world, "true or learned")
-        every = self.infer_every
-        check(0 <= every <= 2**10, "search.infer_every", every, "0 to 1024")
-        check(0 <= self.depth <= MOST, "search.depth", self.depth, f"0 to {MOST}")
+        check_range("search.infer_every", self.infer_every, 0, 2**10)
+        check_range("search.depth", self.depth, 0, MOST)
         for name in ("trees", "outcomes"):
-            given = getattr(self, name)
-            check(1 <= given <= 2**10, f"search.{name}", given, "1 to 1024")
+            check_range(f"search.{name}", getattr(self, name), 1, 2**10)
         for name in ("exploration", "temperature"):
-            given = getattr(self, name)
-            check(math.isfinite(given) and given >= 0, f"search.{name}", given, "0 or more")
+            check_range(f"search.{name}", getattr(self, name), 0, LARGE)
         for name in ("discount", "noise"):
-            given = getattr(self, name)
-            check(given is None or 0 <= given <= 1, f"search.{name}", given, "from 0 to 1")
-        alpha = self.noise_alpha
-        check(math.isfinite(alpha) and alpha > 0, "search.noise_alpha", alpha, "above 0")
+            check_range(f"search.{name}", getattr(self, name), 0, 1)
+        check_above("search.noise_alpha", self.noise_alpha, 0, LARGE)
         check(self.values in ("scaled", "raw"), "search.values", self.values, "scaled or raw")
         check(self.choice in ("values", "visits"), "search.choice", self.choice, "values or visits")
 

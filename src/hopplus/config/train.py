@@ -1,11 +1,18 @@
 """Settings of PPO and of a training run."""
 
-import math
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal
 
 from hopplus.config.belief import BeliefConfig
-from hopplus.config.check import ConfigError, check, check_whole
+from hopplus.config.check import (
+    LARGE,
+    MANY,
+    ConfigError,
+    check,
+    check_above,
+    check_range,
+    check_whole,
+)
 from hopplus.config.game import GameConfig
 from hopplus.config.memory import MemoryConfig
 from hopplus.config.net import NetConfig
@@ -20,6 +27,7 @@ from hopplus.config.online import (
 from hopplus.config.search import SearchConfig
 
 MIXED = "|"  # between the names of players of whom one sits there, drawn for each trial
+MOST_STEPS = 10**12  # of a seed
 FOR_EVER = 2**30  # episodes of a trial that never ends
 
 
@@ -63,25 +71,20 @@ class PPOConfig:
     def __post_init__(self) -> None:
         check_whole(self, "ppo.")
         for name in ("games", "unroll", "epochs", "minibatches"):
-            given = getattr(self, name)
-            check(1 <= given <= 2**24, f"ppo.{name}", given, "1 or more")
+            check_range(f"ppo.{name}", getattr(self, name), 1, MANY)
         for name in ("learning_rate", "clip", "value_clip", "gradient_norm"):
-            given = getattr(self, name)
-            check(math.isfinite(given) and given > 0, f"ppo.{name}", given, "above 0")
+            check_above(f"ppo.{name}", getattr(self, name), 0, LARGE)
         for name in ("value_weight", "entropy", "entropy_end"):
-            given = getattr(self, name)
-            held = given is None or (math.isfinite(given) and given >= 0)
-            check(held, f"ppo.{name}", given, "0 or more")
+            check_range(f"ppo.{name}", getattr(self, name), 0, LARGE)
         for name in ("discount", "mix", "prosociality"):
-            given = getattr(self, name)
-            check(0 <= given <= 1, f"ppo.{name}", given, "from 0 to 1")
+            check_range(f"ppo.{name}", getattr(self, name), 0, 1)
         kinds = ("independent", "shared")
         check(self.parameters in kinds, "ppo.parameters", self.parameters, " or ".join(kinds))
         check(
             (self.games * self.unroll) % self.minibatches == 0,
             "ppo.minibatches",
             self.minibatches,
-            f"a divisor of ppo.games * ppo.unroll, which is {self.games * self.unroll}",
+            f"a divisor of --ppo.games times --ppo.unroll, which is {self.games * self.unroll}",
         )
 
     @property
@@ -111,8 +114,8 @@ class TrainConfig:
     trial: int = 1
     """Episodes of a trial: as many are played against the same company, where it is drawn."""
     seats: str | None = None
-    """Who sits where: learn, a scripted player, a run (runs/a, runs/a@2) or an exported player; all
-    learn when not given."""
+    """Who sits where: learn, a scripted player, a run's (runs/a, runs/a@2, or runs/a#1@2 with the
+    seed) or an exported player; all learn when not given."""
     train_against: Literal["all"] | None = None
     """Who sits in the other seats of a single learner: all is every mixture of the game's scripted
     players, drawn for each trial. Instead of --seats."""
@@ -135,10 +138,11 @@ class TrainConfig:
         check(held, "--train-against", self.train_against, "all, or not given")
         if self.train_against and self.seats:
             raise ConfigError("--seats and --train-against both say who sits there: give one")
-        for name in ("steps", "seeds", "checkpoint_every", "keep", "trial"):
-            given = getattr(self, name)
-            check(given >= 1, f"--{name}".replace("_", "-"), given, "1 or more")
-        check(0 <= self.seed < 2**31, "--seed", self.seed, "from 0 to 2147483647")
+        check_range("--steps", self.steps, 1, MOST_STEPS)
+        check_range("--seeds", self.seeds, 1, 4096)
+        for name in ("checkpoint_every", "keep", "trial"):
+            check_range(f"--{name}", getattr(self, name), 1, MANY)
+        check_range("--seed", self.seed, 0, 2**31 - 1)
         check_parts(self.parts)
         if self.search.simulations:
             self._check_search()
@@ -175,7 +179,7 @@ class TrainConfig:
         """What a policy's memory goes together with."""
         check(not self.parts, "--parts", self.parts, "none with a memory of the policy's own")
         held = self.ppo.minibatches <= self.ppo.games
-        check(held, "ppo.minibatches", self.ppo.minibatches, "at most ppo.games with a memory")
+        check(held, "ppo.minibatches", self.ppo.minibatches, "at most --ppo.games with a memory")
         if self.memory.kind == "trial" and self.trial < 2:
             raise ConfigError("--memory.kind trial needs trials: --trial 2 or more")
 

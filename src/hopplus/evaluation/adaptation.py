@@ -69,7 +69,7 @@ def companies(against: Sequence[str], game: Game) -> list[Names]:
         if names == "all":
             found += mixtures(game)
         else:
-            called = split_names(names, game.seats - 1)
+            called = split_names(names, game.seats - 1, others=True)
             found.append(tuple(_called(name, 1 + place, game) for place, name in enumerate(called)))
     return list(dict.fromkeys(found))
 

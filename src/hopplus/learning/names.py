@@ -46,8 +46,8 @@ def read_run_name(text: str) -> RunName:
     assert found  # anything is a path at least
     seed, seat = (None if number is None else int(number) for number in found.group("seed", "seat"))
     meant = RunName(Path(found["path"]), seed, seat)
-    if Path(text).exists():
-        if meant.path != Path(text) and meant.path.exists():
+    if _exists(Path(text)):
+        if meant.path != Path(text) and _exists(meant.path):
             raise ConfigError(
                 f"{text!r} is a folder of its own and could mean {meant.path} too: rename it"
             )
@@ -55,11 +55,18 @@ def read_run_name(text: str) -> RunName:
     if re.search(r"@\d+#\d+$", text):
         raise ConfigError(f"{text!r} should have the seed before the seat, as in runs/a#1@2")
     for mark, what in MARKS.items():
-        if mark in meant.path.name and not meant.path.exists():
+        if mark in meant.path.name and not _exists(meant.path):
             raise ConfigError(
                 f"{text!r} needs the number of a {what} behind the {mark}, as in runs/a#1@2"
             )
     return meant
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except (OSError, ValueError):  # too long, or not a name at all
+        return False
 
 
 def check_seed_of(run: RunFolder, seed: int) -> int:

@@ -85,7 +85,7 @@ def check_world(config: WorldConfig, game_config: GameConfig, game: Game) -> Non
     if game_config.sight is not None and config.head == "structured":
         raise ConfigError(
             "with game.sight others come into sight and go out of it, of which the structured world"
-            " model knows nothing: take --world.head cells (--world.model.head in training)"
+            " model knows nothing: take --world.head cells"
         )
     given = len(config.channel_weights)
     if given not in (0, game.shape[2]):

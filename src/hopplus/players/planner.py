@@ -177,18 +177,18 @@ def with_search(actor: Actor, game: Game, config: SearchConfig) -> Actor | Plann
         return actor
     if config.world == "learned" and not actor.parts.world:
         raise ConfigError(
-            f"search.world is 'learned' but {actor.name} has learned no world: use --search.world"
+            f"--search.world is 'learned' but {actor.name} has learned no world: use --search.world"
             " true, or a player trained with --parts opponent world"
         )
     if config.infer_every and actor.parts.belief:
         raise ConfigError(
-            f"search.infer_every is {config.infer_every} but must be 0 with a belief, which is"
+            f"--search.infer-every is {config.infer_every} but must be 0 with a belief, which is"
             " about real acts only"
         )
     if config.infer_every and not actor.parts.inference:
         raise ConfigError(
-            f"search.infer_every is {config.infer_every} but {actor.name} infers no goals: leave it"
-            " out, or use a player trained with --parts opponent goal"
+            f"--search.infer-every is {config.infer_every} but {actor.name} infers no goals: leave"
+            " it out, or use a player trained with --parts opponent goal"
         )
     if game.hidden:
         raise ConfigError(f"a search needs the whole game, but nobody sees {game.hidden}")

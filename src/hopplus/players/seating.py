@@ -118,15 +118,20 @@ def seat_players(names: str, game: Game) -> Seating:
     return Seating(tuple(scripted(name, game) for name in called))
 
 
-def split_names(names: str, seats: int) -> list[str]:
-    """The names in `stag, stag|hare,random`, one for each seat; a mixture alone is for all."""
+def split_names(names: str, seats: int, others: bool = False) -> list[str]:
+    """The names in `stag, stag|hare,random`, one for each seat; a mixture alone is for all.
+
+    With `others` the seats are those beside one that is taken already.
+    """
     called = [MIXED.join(options(name)) for name in names.split(",")]
     if len(called) == 1 and MIXED in names:
         return called * seats
     if len(called) != seats:
+        has = f"has {seats} seats"
+        if others:
+            has = f"has {seats + 1} seats: one for the player and {seats} others to be filled"
         raise ConfigError(
-            f"{names!r} names {len(called)} player{'s' * (len(called) != 1)} but the game has"
-            f" {seats} seats"
+            f"{names!r} names {len(called)} player{'s' * (len(called) != 1)} but the game {has}"
         )
     return called
 

@@ -3,6 +3,7 @@
 <run>/  config.json  metrics.jsonl  tensorboard/  checkpoints/<step>/  result.json
 """
 
+import difflib
 import importlib.metadata
 import json
 import os
@@ -25,6 +26,7 @@ from hopplus.runs.watchdog import say
 from hopplus.runtime import device_line
 
 Kind = TypeVar("Kind", bound=RunConfig)
+SHOWN = 4  # runs to name where one that is asked for does not exist
 
 
 class RunError(Exception):
@@ -246,9 +248,36 @@ def check_name(name: str) -> str:
 
 def open_run(path: Path) -> RunFolder:
     """An existing run."""
-    if not (path / "config.json").is_file():
-        raise ConfigError(f"{path} is not a run of hopplus: it has no config.json")
-    return RunFolder(path)
+    try:
+        if (path / "config.json").is_file():
+            return RunFolder(path)
+        exists = path.exists()
+    except (OSError, ValueError) as error:  # such as a name that is too long
+        raise ConfigError(f"cannot open {str(path)!r}: {error}") from error
+    if exists:
+        inside = f"; it holds {_listed(found)}" if (found := runs_in(path)) else ""
+        raise ConfigError(f"{path} is not a run of hopplus: it has no config.json{inside}")
+    near = sorted(runs_in(path.parent), key=lambda run: -_alike(path.name, run.name))
+    there = f"; there are {_listed(near)}" if near else f", and {path.parent} holds no runs"
+    raise ConfigError(f"there is no run {path}{there}")
+
+
+def runs_in(folder: Path) -> list[Path]:
+    """The runs in a folder, by name."""
+    try:
+        return sorted(inner for inner in folder.iterdir() if (inner / "config.json").is_file())
+    except OSError:
+        return []
+
+
+def _listed(runs: list[Path]) -> str:
+    """A few runs, and how many more."""
+    more = f" and {len(runs) - SHOWN} more" if len(runs) > SHOWN else ""
+    return f"{', '.join(map(str, runs[:SHOWN]))}{more}"
+
+
+def _alike(one: str, other: str) -> float:
+    return difflib.SequenceMatcher(None, one, other, autojunk=False).ratio()
 
 
 def _git_revision() -> str | None:
