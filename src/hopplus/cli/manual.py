@@ -173,7 +173,8 @@ def set_manual(found: Manual, path: tuple[str, ...], everything: bool, width: in
     hidden = (lambda name: False) if everything else hidden_in(path)
     command = " ".join(("hopplus", *path))
     blocks = [f"usage: {command} {_usage(found, path)}".rstrip()]
-    blocks += [found.intro.partition("\n")[2].strip()] if "\n" in found.intro else []
+    paragraphs = found.intro.partition("\n")[2].strip().split("\n\n")
+    blocks += [textwrap.fill(" ".join(one.split()), width) for one in paragraphs if one]
     gone = 0
     for group in found.groups:
         shown = [one for one in group.options if not (one.names and hidden(one.names[0]))]
@@ -186,7 +187,8 @@ def set_manual(found: Manual, path: tuple[str, ...], everything: bool, width: in
             blocks.append("\n".join([*setting, *(_set(option, width, column) for option in shown)]))
     if gone:
         what = "option that does" if gone == 1 else "options that do"
-        blocks.append(f"{gone} more {what} nothing here by default: {command} {HELP_ALL}")
+        last = f"{gone} more {what} nothing here by default: {command} {HELP_ALL}"
+        blocks.append(textwrap.fill(last, width, break_on_hyphens=False))
     return "\n\n".join(blocks)
 
 

@@ -15,7 +15,7 @@ from hopplus.cli.pretrain import carry_on_pretrain
 from hopplus.config import ConfigError, TrainConfig
 from hopplus.evaluation.statistics import seat_order_test
 from hopplus.learning.restore import learns_everywhere, new_run, seat_names
-from hopplus.learning.train import Moment, train
+from hopplus.learning.train import Moment, summary, train
 from hopplus.presets import ABOUT, PRESETS
 from hopplus.runs.checkpoint import steps_of
 from hopplus.runs.folder import RunFolder, check_name, open_run
@@ -69,10 +69,14 @@ class Resume:
             raise ConfigError(f"--data is given, but {run.path} plays for itself: leave it out")
         if self.steps is not None:
             extend(run, self.steps)
-        elif run.result():
-            done = run.config().updates * run.config().ppo.steps
+        elif found := run.result():
+            config = run.config()
+            done = config.updates * config.ppo.steps
             more = f"hopplus resume {run.path} --steps {2 * done:.0e}"
             say(f"{run.path} is finished, after {done:,} steps; to go on: {more}")
+            # Figures from the log, as a result of an older version may lack some.
+            show_result(run, found | summary(run, config), self.json)
+            return 0
         return carry_on(run, self.json)
 
 
@@ -105,14 +109,19 @@ def carry_on(run: RunFolder, as_json: bool) -> int:
     except KeyboardInterrupt:  # out here, where the bar is gone
         say(f"stopped; go on with: hopplus resume {run.path}")
         return 130
-    returns = np.array(result["returns"])
+    show_result(run, result, as_json)
+    return 0
+
+
+def show_result(run: RunFolder, result: dict[str, Any], as_json: bool) -> None:
+    """What came of the run, on stdout."""
+    config, returns = run.config(), np.array(result["returns"])
     chance = seat_order_test(returns) if len(returns) > 1 and learns_everywhere(config) else None
     result = {**result, "seat_order_p": chance}
     if as_json:
         print(json.dumps({"run": str(run.path), **result}, indent=2))
     else:
         print_result(run, config, result)
-    return 0
 
 
 def _show(moment: Moment, progress: Progress) -> None:

@@ -58,7 +58,7 @@ def _train(run: RunFolder, on_update: Callable[[Moment], None]) -> dict[str, Any
     found = run.load(empty_learning(learner, config)) if saved else None
     done, earlier = (found.step, found.facts.get("seconds", 0.0)) if found else (0, 0.0)
     if done == config.updates and (result := run.result()):
-        return result | summary(run, config)  # a result of an older version may lack something
+        return result
     learning: Learning
     update: Update
     if found:
