@@ -10,6 +10,7 @@ import re
 import shutil
 import subprocess
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Literal
 
@@ -57,6 +58,7 @@ class Script:
 Step = Command | Script
 
 
+@cache
 def read_steps(path: Path) -> list[Step]:
     """All that is to be run in a document, in reading order."""
     return steps_of(path.read_text(encoding="utf-8"), path.name)

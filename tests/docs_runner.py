@@ -69,7 +69,7 @@ class Runner:
             return []
         self.done.add(command.words)
         wrong = self._make_what_it_needs(named_folders(str(command)) - set(made_folders(command)))
-        before = set(self.folder.rglob("*.html"))
+        before = self._pages()
         began = time.monotonic()
         ended = self._run(docs_small.small(command))
         print(f"{time.monotonic() - began:6.1f} s  {command}", flush=True)
@@ -78,9 +78,14 @@ class Runner:
             wrong += missing_files(command, ended.output, self.folder)
             if command.shown:
                 wrong += missing_output(command.shown, ended.output)
-            for page in sorted(set(self.folder.rglob("*.html")) - before):
-                wrong += wrong_page(page)
+            for page, written in self._pages().items():
+                if before.get(page) != written:
+                    wrong += wrong_page(page)
         return wrong
+
+    def _pages(self) -> dict[Path, int]:
+        """Pages in the folder, and when each was written."""
+        return {path: path.stat().st_mtime_ns for path in sorted(self.folder.rglob("*.html"))}
 
     def _make_what_it_needs(self, names: set[str]) -> list[str]:
         """Runs another document's command for a run or a recording that this one does not make."""
@@ -132,7 +137,8 @@ def named_folders(text: str) -> set[str]:
 def missing_files(command: Command, output: str, folder: Path) -> list[str]:
     """Files that the command, its comment or its output names and that are not there."""
     named = set(made_folders(command))
-    for text in (command.comment, output):
+    said = "" if "--help" in command.words else output
+    for text in (command.comment, said):
         named |= set(re.findall(r"[\w./-]+\.(?:html|json|gif|png|csv|safetensors|md)\b", text))
         named |= set(re.findall(r"\bruns/[\w-]+\b", text))
     held = (folder, docs_small.ROOT)

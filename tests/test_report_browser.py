@@ -20,7 +20,7 @@ from hopplus.report.words import Language, Words
 from hopplus.runs.folder import open_run
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Dialog, Locator, LocatorAssertions
+    from playwright.sync_api import Browser, Dialog, Locator
     from playwright.sync_api import Page as Tab
 
 SCRIPT = "<script>alert(1)</script>"
@@ -40,7 +40,7 @@ def browser() -> Iterator["Browser"]:
         browser.close()
 
 
-def expect(locator: "Locator") -> "LocatorAssertions":
+def expect(locator: "Locator") -> Any:
     """Of what is on the page, soon."""
     from playwright.sync_api import expect as expect_soon
 
