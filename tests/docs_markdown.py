@@ -85,6 +85,13 @@ def steps_of(text: str, name: str = "text") -> list[Step]:
     return steps
 
 
+def options_of(text: str) -> list[str]:
+    """Options that running text names by themselves: `--game.size 8`, also `--goal.*`."""
+    spans = [code.text for code in code_of(text) if code.kind == "inline"]
+    named = [re.findall(r"(?<!\S)--[a-z][\w.*-]*", s) for s in spans if not _starts_program(s)]
+    return [option for options in named for option in options]
+
+
 def code_of(text: str) -> list[Code]:
     """Blocks and spans of code in reading order."""
     found: list[Code] = []

@@ -43,6 +43,7 @@ class Runner:
     folder: Path
     makers: dict[str, Command]  # runs and recorded play by name, and the command that makes each
     namespace: dict[str, Any] = field(default_factory=dict)  # of the document's Python
+    elsewhere: set[tuple[str, ...]] = field(default_factory=set)  # run with another document
     done: set[tuple[str, ...]] = field(default_factory=set)
 
     def __post_init__(self) -> None:
@@ -51,7 +52,7 @@ class Runner:
     def take(self, step: Step) -> list[str]:
         """What is wrong with a step of the document."""
         if isinstance(step, Command):
-            return self.run(step)
+            return [] if step.words in self.elsewhere else self.run(step)
         wrong = self._make_what_it_needs(named_folders(step.text))
         ended = captured(lambda: _execute(step.text, self.namespace), self.folder)
         return wrong + _look(ended, must_say=False)
@@ -215,6 +216,18 @@ class _Page(HTMLParser):
             self.text += data.split()
         elif self.within == "data":
             self.data.append(data)
+
+
+def known_options(command: tuple[str, ...] = ()) -> set[str]:
+    """The options of a command of hopplus and of all below it, as its help has them."""
+    text = captured(lambda: _main([*command, "--help"]), docs_small.ROOT).output
+    below = re.search(r"^usage: .*\{([\w,-]+)\}$", text, re.MULTILINE)
+    found = set(re.findall(r"(?<![\w-])--[a-z][\w.-]*", text))
+    if below and command != ("train",):
+        return found.union(*(known_options((*command, name)) for name in below[1].split(",")))
+    if below:  # presets, which have the same options
+        return found | known_options((*command, below[1].split(",")[0]))
+    return found
 
 
 def _look(ended: Ended, must_say: bool = True) -> list[str]:

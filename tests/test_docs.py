@@ -5,18 +5,19 @@ from pathlib import Path
 import pytest
 
 import docs_small
-from docs_markdown import Command, DocumentError, Script, Step, steps_of
+from docs_markdown import Command, DocumentError, Script, Step, options_of, steps_of
 from docs_runner import (
     Ended,
     Runner,
     captured,
+    known_options,
     make_makers,
     missing_files,
     missing_output,
     run_document,
     wrong_page,
 )
-from docs_small import MOST_SEEDS, README, TRANSLATED, read_documents, small, stale
+from docs_small import DOCUMENTS, MOST_SEEDS, README, TRANSLATED, read_documents, small, stale
 
 
 def words_of(text: str) -> list[str]:
@@ -127,6 +128,21 @@ def test_both_languages_have_the_same_commands_in_the_same_order() -> None:
     assert shape(documents[README]) == shape(documents[TRANSLATED])
 
 
+def test_options_named_in_running_text_are_known() -> None:
+    known = known_options()
+    assert {"--game.size", "--search.simulations", "--fit.epochs", "--rounds"} <= known
+    for path in (*DOCUMENTS, TRANSLATED):
+        for option in options_of(path.read_text(encoding="utf-8")):
+            start = option.removesuffix("*")
+            fits = start in known or (option != start and any(o.startswith(start) for o in known))
+            assert fits, f"{path.name} names {option}, which no command has"
+
+
+def test_options_are_found_in_running_text() -> None:
+    text = "With `--goal.* and --x-y 8`, `hopplus train --not` and\n`--a.b\nc`, not --this."
+    assert options_of(text) == ["--goal.*", "--x-y", "--a.b"]
+
+
 def test_commands_are_made_small_by_what_stands_behind_them() -> None:
     words = small(command_of("hopplus train hop --seeds 5 --steps 1e6"))
     assert " ".join(words).startswith("hopplus train hop --seeds 5 --steps 1e6 --")
@@ -203,9 +219,14 @@ def test_what_another_document_makes_is_made_first(
         return Ended(0, "done", "")
 
     monkeypatch.setattr(Runner, "_run", run)
-    runner = Runner(tmp_path, make_makers(documents))
+    elsewhere = {step.words for step in documents[Path("a.md")] if isinstance(step, Command)}
+    runner = Runner(tmp_path, make_makers(documents), elsewhere=elsewhere)
     assert list(run_document(documents[Path("b.md")], runner)) == []
     assert [words[1] for words in ran] == ["collect", "pretrain"]
+    (tmp_path / "other").mkdir()
+    other = Runner(tmp_path / "other", {}, elsewhere=elsewhere)
+    assert list(run_document(documents[Path("a.md")], other)) == []  # the same is not run again
+    assert len(ran) == 2
 
 
 def test_files_that_are_named_must_be_there(tmp_path: Path) -> None:
