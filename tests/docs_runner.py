@@ -138,7 +138,8 @@ def named_folders(text: str) -> set[str]:
 def missing_files(command: Command, output: str, folder: Path) -> list[str]:
     """Files that the command, its comment or its output names and that are not there."""
     named = set(made_folders(command))
-    said = "" if "--help" in command.words else output
+    # Help has examples, and make says what it would do.
+    said = "" if "--help" in command.words or command.words[0] == "make" else output
     for text in (command.comment, said):
         named |= set(re.findall(r"[\w./-]+\.(?:html|json|gif|png|csv|safetensors|md)\b", text))
         named |= set(re.findall(r"\bruns/[\w-]+\b", text))

@@ -238,9 +238,9 @@ def test_files_that_are_named_must_be_there(tmp_path: Path) -> None:
         "runs/a",
         "runs/a/other.html",
     ]
-    assert (
-        missing_files(command_of("hopplus list presets   # see docs/rules.md"), "", tmp_path) == []
-    )
+    known = command_of("hopplus list presets   # see docs/rules.md")
+    assert missing_files(known, "", tmp_path) == []
+    assert missing_files(command_of("make demo"), "writes demo/a.gif", tmp_path) == []
 
 
 def test_figures_may_differ_from_those_shown_and_words_may_not() -> None:
