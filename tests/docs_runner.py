@@ -130,6 +130,18 @@ def made_folders(command: Command) -> list[str]:
     ]
 
 
+def used_before_made(steps: Sequence[Step]) -> list[str]:
+    """Folders that a document names before its own command that makes them."""
+    made = [made_folders(step) if isinstance(step, Command) else [] for step in steps]
+    wrong = []
+    for at, step in enumerate(steps):
+        text = str(step) if isinstance(step, Command) else step.text
+        before = {name for names in made[: at + 1] for name in names}
+        later = {name for names in made[at + 1 :] for name in names}
+        wrong += [f"line {step.line}: {name}" for name in named_folders(text) & later - before]
+    return wrong
+
+
 def named_folders(text: str) -> set[str]:
     """The runs and recordings that a command or a piece of Python names."""
     return set(re.findall(r"\b(?:runs|data)/[\w-]+", text))

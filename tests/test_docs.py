@@ -15,6 +15,7 @@ from docs_runner import (
     missing_files,
     missing_output,
     run_document,
+    used_before_made,
     wrong_page,
 )
 from docs_small import DOCUMENTS, MOST_SEEDS, README, TRANSLATED, read_documents, small, stale
@@ -227,6 +228,13 @@ def test_what_another_document_makes_is_made_first(
     other = Runner(tmp_path / "other", {}, elsewhere=elsewhere)
     assert list(run_document(documents[Path("a.md")], other)) == []  # the same is not run again
     assert len(ran) == 2
+
+
+def test_nothing_is_used_before_the_document_makes_it() -> None:
+    for path, steps in read_documents().items():
+        assert used_before_made(steps) == [], path.name
+    steps = steps_of("    hopplus report runs/a\n    hopplus train ppo --name a")
+    assert used_before_made(steps) == ["line 1: runs/a"]
 
 
 def test_files_that_are_named_must_be_there(tmp_path: Path) -> None:
