@@ -163,7 +163,7 @@ def missing_files(command: Command, output: str, folder: Path) -> list[str]:
     ]
 
 
-NUMBER = re.compile(r"-?\d[\d,]*(\.\d+)?(e-?\d+)?")
+NUMBER = re.compile(r"-?\d+(,\d{3})*(\.\d+)?(e-?\d+)?")
 DRAWN = re.compile(r"[\u2500-\u257f]")  # lines of tables
 
 

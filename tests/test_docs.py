@@ -256,6 +256,7 @@ def test_figures_may_differ_from_those_shown_and_words_may_not() -> None:
     assert missing_output("seat 1: 2 ± 0.25, hash\n365bbf9e0b2f, 7 steps ... The end", said) == []
     (wrong,) = missing_output("seat 1: 2 ± 0.25, HASH 1", said)
     assert "'HASH 0'" in wrong
+    assert missing_output("from 0 to 5, foreseen", "from 0 to 157, foreseen") == []
     assert missing_output("The end ... seat 0", said)  # in this order
 
 
