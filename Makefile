@@ -2,11 +2,12 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help demo test lint types unit clean
+.PHONY: help demo test lint types unit docs-test clean
 
 help:
 	@echo "make demo   plays scripted players, trains four by PPO, evaluates them, writes demo/ppo.gif, holds HOP+ against PPO, writes a report"
 	@echo "make test   lint, types and tests (make lint, make types, make unit for one of them)"
+	@echo "make docs-test   runs every command of README.md and docs/, made small"
 	@echo "make clean  removes the virtual environment and caches"
 	@echo "PYTHON=python3.12 chooses the interpreter; 3.11 or newer is needed"
 
@@ -38,6 +39,9 @@ unit: .venv/installed
 	@{ command -v chromium || command -v chromium-browser || command -v google-chrome; } >/dev/null || \
 	  echo "no chromium here: tests of pages in a browser are skipped (Debian: apt install chromium)"
 	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile
+
+docs-test: .venv/installed
+	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal tests/docs_check.py
 
 clean:
 	rm -rf .venv demo .mypy_cache .ruff_cache .pytest_cache .hypothesis

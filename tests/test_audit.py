@@ -11,6 +11,7 @@ import pytest
 
 from hopplus.diagnosis.audit import (
     LogAudit,
+    TargetAudit,
     data_audit,
     digest,
     log_audit,
@@ -18,7 +19,7 @@ from hopplus.diagnosis.audit import (
 )
 from hopplus.diagnosis.faults import FAULTS
 from hopplus.diagnosis.laboratory import lane_of
-from hopplus.diagnosis.pipeline import data_checks
+from hopplus.diagnosis.pipeline import data_checks, target_check
 from tiny_audit import ROWS, audit, batches, faults, learners, played, present
 from tiny_diagnosis import faulty
 
@@ -224,3 +225,14 @@ def test_whose_return_was_logged() -> None:
 
 
 # Steps.
+
+
+def test_rows_that_cannot_be_compared_are_said_in_words() -> None:
+    nan = float("nan")
+    targets = TargetAudit([0.0, nan], [0.0, nan], [3e-7, nan], 1e-3)
+    check = target_check(targets, mixing=False)
+    assert "returns 3e-07, -; values 0, -;" in check.says
+    assert "not of its own play" in check.says
+    assert "nan" not in check.says
+    whole = target_check(TargetAudit([0.0], [0.0], [3e-7], 1e-3), mixing=False)
+    assert "not of its own play" not in whole.says

@@ -1,7 +1,6 @@
 """The page in a real browser: charts, replay, keys, no network, nothing evil, any width."""
 
 import re
-import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from browser import do_without, find_chromium
 from fake_runs import fake_replay, write_run
 from hopplus.report.curves import Curved, curves_section
 from hopplus.report.logged import Logged
@@ -20,29 +20,31 @@ from hopplus.report.words import Language, Words
 from hopplus.runs.folder import open_run
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Dialog
+    from playwright.sync_api import Browser, Dialog, Locator
     from playwright.sync_api import Page as Tab
 
-NAMES = ("chromium", "chromium-browser", "google-chrome")
-CHROMIUM = next(filter(None, map(shutil.which, NAMES)), None)
-if CHROMIUM is None:
-    pytest.skip(
-        "no chromium here to open pages in: install it (Debian: apt install chromium)",
-        allow_module_level=True,
-    )
-api = pytest.importorskip(
-    "playwright.sync_api", reason="playwright drives the browser: pip install playwright"
-)
 SCRIPT = "<script>alert(1)</script>"
 SCROLL = "document.documentElement.scrollWidth"
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator["Browser"]:
-    with api.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM)
+    chromium = find_chromium()
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        do_without("playwright, which drives the browser, is missing: pip install playwright")
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=chromium)
         yield browser
         browser.close()
+
+
+def expect(locator: "Locator") -> Any:
+    """Of what is on the page, soon."""
+    from playwright.sync_api import expect as expect_soon
+
+    return expect_soon(locator)
 
 
 @pytest.fixture(scope="module")
@@ -208,9 +210,9 @@ def test_curves_are_pointed_at_and_chosen(opened: Opened) -> None:
     rough = curves.first.get_attribute("d")
     opened.tab.get_by_label("smoothing").fill("5")
     opened.tab.get_by_text("11 points").wait_for()
-    api.expect(curves.first).not_to_have_attribute("d", str(rough))
+    expect(curves.first).not_to_have_attribute("d", str(rough))
     opened.tab.get_by_label("bands").uncheck()
-    api.expect(chart.locator(".band")).to_have_count(0)
+    expect(chart.locator(".band")).to_have_count(0)
 
 
 def test_curves_are_zoomed_by_mouse_and_keys(opened: Opened) -> None:
@@ -250,7 +252,7 @@ def test_runs_overlaid_at_any_width(browser: "Browser", folder: Path, wide: int)
     first = tab.locator(".chart").first
     assert first.locator(".plot .curve").count() == 2  # a mean each
     tab.locator(".runs button").nth(0).click()
-    api.expect(first.locator(".plot .curve")).to_have_count(1)
+    expect(first.locator(".plot .curve")).to_have_count(1)
     box = first.bounding_box()
     assert box is not None
     assert box["x"] >= 0
@@ -260,9 +262,7 @@ def test_runs_overlaid_at_any_width(browser: "Browser", folder: Path, wide: int)
     text = tab.locator(".chart text").first.evaluate("text => text.getBoundingClientRect().height")
     assert text > 9  # can be read
     tab.set_viewport_size({"width": 700, "height": 900})  # drawn anew when it changes
-    api.expect(tab.locator(".plot").first).to_have_attribute(
-        "viewBox", re.compile("^0 0 6[0-9]{2} ")
-    )
+    expect(tab.locator(".plot").first).to_have_attribute("viewBox", re.compile("^0 0 6[0-9]{2} "))
     assert tab.evaluate(SCROLL) == 700
     assert opened.wrong == []
     opened.close()

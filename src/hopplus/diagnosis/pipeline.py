@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import asdict
+from math import isnan
 from typing import Any
 
 from hopplus.diagnosis.audit import (
@@ -202,11 +203,14 @@ def target_check(targets: TargetAudit, mixing: bool) -> Check:
         if any(apart > targets.tolerance for apart in found)
     ]  # NaN is none: rows of others are another check's business
     shown = "; ".join(
-        f"{name} {', '.join(f'{apart:.2g}' for apart in found)}" for name, found in compared.items()
+        f"{name} {', '.join('-' if isnan(apart) else f'{apart:.2g}' for apart in found)}"
+        for name, found in compared.items()
     )
+    unmatched = any(map(isnan, targets.returns))
     return Check(
         "The data: what is learned",
-        f"Largest difference from what was thought in play and added up anew, by seat: {shown}.",
+        f"Largest difference from what was thought in play and added up anew, by seat: {shown}."
+        + (" Where a seat has -, its rows are not of its own play." if unmatched else ""),
         "wrong-targets" if off else None,
         targets.as_json(),
         ""

@@ -1,0 +1,122 @@
+"""How the commands of the documents are made small, and which are not run, each with a reason.
+
+A command is run as it stands with the options below behind its own: later ones win. So everything
+in it is read, and what it is about (its preset, its players, its switches) stays as it is.
+"""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from docs_markdown import Command, Step, read_steps
+
+ROOT = Path(__file__).resolve().parents[1]
+README = ROOT / "README.md"
+TRANSLATED = ROOT / "README.zh-CN.md"  # has the commands of README.md, which are run
+DOCUMENTS = (*sorted((ROOT / "docs").glob("*.md")), README)  # the longest at both ends
+
+MOST_SEEDS = 2
+
+# Two updates; an episode ends in each, as it has 35 steps at most.
+_UPDATE = "--steps 576 --ppo.games 8 --ppo.unroll 36 --ppo.minibatches 2 --ppo.epochs 1"
+_MODELS = "--opponent.fits 1 --goal.fits 1 --world.fits 1 --imagine.warm-up 0"
+_SEARCH = "--search.simulations 4 --search.trees 1"
+_FIT = "--fit.epochs 1"
+# Every line whose words a command begins with applies, one after the other.
+SMALL = {
+    "hopplus train": f"{_UPDATE} {_MODELS}",
+    "hopplus train hop ": _SEARCH,
+    "hopplus train hop-plus-mcts": _SEARCH,
+    "hopplus train direct-om": _SEARCH,
+    "hopplus train one-step": _SEARCH,
+    "hopplus evaluate": "--episodes 64 --games 64",
+    "hopplus evaluate runs/first --seats run,hare,hare,hare --search": _SEARCH,
+    "hopplus replay runs/first --search": _SEARCH,
+    "hopplus replay runs": "--among 8",
+    "hopplus ablate": "--steps 576 --games 8 --unroll 36",
+    "hopplus collect": "--episodes 100 --games 64",
+    "hopplus pretrain": _FIT,
+    "hopplus certify": f"{_UPDATE} --episodes 16",
+    "hopplus adapt": "--trials 4",
+    "hopplus adapt runs/mem --learning online": "--trials 1 --against stag,hare,hare --seat 0",
+    "hopplus adapt runs/bel --against hare,hare,hare --learning online": "--trials 1",
+    "hopplus crossplay": "--episodes 16",
+    "hopplus diagnose seats": "--quick --episodes 128",
+    "hopplus diagnose seats ppo": "--steps 4096",
+    "hopplus diagnose value-loss": "--quick --steps 16384 --updates 2",
+    "hopplus diagnose adaptation": "--trials 40",
+    "hopplus bench game": "--seconds 0.2 --games 64",
+    "hopplus bench train": f"--seconds 0.2 {_UPDATE}",
+    "hopplus bench update": "--rounds 1",
+    "hopplus bench search": "--games 2 --rounds 1 --search.simulations 8",
+    "hopplus bench report": "--runs 2 --seeds 2 --points 50",
+    "hopplus bench soak": "--runs 1 --updates 2",
+    "hopplus bench faults": "--seeds 1 --faults none first-seat --episodes 500 --steps 8192",
+    "make": "--dry-run",  # what it would do; `make test` is what runs this
+    "pytest": "--collect-only --quiet",  # `make test` runs them all
+}
+# The arguments of an example behind its name and the run.
+EXAMPLES = {
+    "examples/trained_players.py": ("2",),
+    "examples/search_at_play.py": ("4", "2"),
+}
+# What stands for something of the reader's.
+PLACEHOLDERS = {
+    "your.package:parallel_env": "hopplus.games.pettingzoo:parallel_env",
+    "package.module:function": "hopplus.games.pettingzoo:parallel_env",
+}
+# In running text these name a command; they are none without more.
+NAMES = (
+    "hopplus adapt",
+    "hopplus collect",
+    "hopplus diagnose",
+    "hopplus evaluate",
+    "hopplus export",
+)
+# Not run, and why. What hopplus itself is asked is still read as a command line.
+NOT_RUN = {
+    "pip install .": "installs",
+    "pip install jax[cuda13]": "installs, for a GPU",
+    "apt install chromium": "installs",
+    "nvidia-cuda-mps-control -d": "a service of NVIDIA's driver",
+    "hopplus bench update --curve": "compiles HOP+ ten times; `bench update` is run in README.md",
+}
+
+
+def small(command: Command) -> list[str]:
+    """The words of a command as they are run."""
+    words = [PLACEHOLDERS.get(word, word) for word in command.words]
+    if words[0] == "python":
+        return [*words[:3], *EXAMPLES[words[1]]] if words[1] in EXAMPLES else words
+    if "--help" in words:
+        return words
+    text = " ".join(words) + " "
+    for prefix, options in SMALL.items():
+        if text.startswith(prefix if prefix.endswith(" ") else f"{prefix}"):
+            words += options.split()
+    if "--seeds" in command.words:
+        asked = int(command.words[command.words.index("--seeds") + 1])
+        words += ["--seeds", str(min(asked, MOST_SEEDS))]
+    return words
+
+
+def is_name(command: Command) -> bool:
+    """Whether it stands in running text as a name."""
+    return command.inline and str(command) in NAMES
+
+
+def read_documents(paths: Iterable[Path] = DOCUMENTS) -> dict[Path, list[Step]]:
+    return {path: read_steps(path) for path in paths}
+
+
+def stale(documents: dict[Path, list[Step]]) -> list[str]:
+    """Entries of the tables above that no command needs any more."""
+    commands = [s for steps in documents.values() for s in steps if isinstance(s, Command)]
+    texts = [f"{command} " for command in commands]
+    words = {word for command in commands for word in command.words}
+    inline = {str(command) for command in commands if command.inline}
+    return [
+        *(prefix for prefix in SMALL if not any(text.startswith(prefix) for text in texts)),
+        *(text for text in NOT_RUN if f"{text} " not in texts),
+        *(name for name in NAMES if name not in inline),
+        *(name for name in (*EXAMPLES, *PLACEHOLDERS) if name not in words),
+    ]
