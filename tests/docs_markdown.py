@@ -14,7 +14,16 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
-PROGRAMS = ("hopplus", "python", "pytest", "make", "pip", "apt", "nvidia-cuda-mps-control")
+PROGRAMS = (
+    "hopplus",
+    "python",
+    "pytest",
+    "make",
+    "pip",
+    "apt",
+    "nvidia-cuda-mps-control",
+    "tensorboard",
+)
 COMMAND_COLUMNS = ("command", "命令")  # tables with such a column have a command in every row
 BASH = shutil.which("bash") or "bash"
 FENCES = {"python": "python", "sh": "shell", "console": "shell", "text": "text"}

@@ -22,6 +22,7 @@ from unittest.mock import patch
 import docs_small
 from docs_markdown import Command, Step
 from hopplus.cli import main, parse
+from hopplus.cli.manual import COMMANDS, SUBCOMMANDS
 from hopplus.config import ConfigError
 
 WIDTH = "200"  # so that names of files are not broken
@@ -231,15 +232,14 @@ class _Page(HTMLParser):
             self.data.append(data)
 
 
-def known_options(command: tuple[str, ...] = ()) -> set[str]:
-    """The options of a command of hopplus and of all below it, as its help has them."""
-    text = captured(lambda: _main([*command, "--help"]), docs_small.ROOT).output
-    below = re.search(r"^usage: .*\{([\w,-]+)\}$", text, re.MULTILINE)
-    found = set(re.findall(r"(?<![\w-])--[a-z][\w.-]*", text))
-    if below and command != ("train",):
-        return found.union(*(known_options((*command, name)) for name in below[1].split(",")))
-    if below:  # presets, which have the same options
-        return found | known_options((*command, below[1].split(",")[0]))
+def known_options() -> set[str]:
+    """The options of all commands, as `--help-all` has them; presets have the same."""
+    found: set[str] = {"--help", "--help-all"}
+    for name in COMMANDS:
+        inner = [(name, part) for part in SUBCOMMANDS.get(name, ())] or [(name,)]
+        for path in inner[:1] if name == "train" else inner:
+            text = captured(lambda: _main([*path, "--help-all"]), docs_small.ROOT).output  # noqa: B023
+            found |= set(re.findall(r"(?<![\w-])--[a-z][\w.-]*", text))
     return found
 
 

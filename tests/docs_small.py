@@ -32,7 +32,7 @@ SMALL = {
     "hopplus evaluate runs/first --seats run,hare,hare,hare --search": _SEARCH,
     "hopplus replay runs/first --search": _SEARCH,
     "hopplus replay runs": "--among 8",
-    "hopplus ablate": "--steps 576 --games 8 --unroll 36",
+    "hopplus ablate": "--steps 576 --ppo.games 8 --ppo.unroll 36",
     "hopplus collect": "--episodes 100 --games 64",
     "hopplus pretrain": _FIT,
     "hopplus certify": f"{_UPDATE} --episodes 16",
@@ -78,6 +78,7 @@ NOT_RUN = {
     "pip install jax[cuda13]": "installs, for a GPU",
     "apt install chromium": "installs",
     "nvidia-cuda-mps-control -d": "a service of NVIDIA's driver",
+    "tensorboard --logdir runs": "another program, which may not be there",
     "hopplus bench update --curve": "compiles HOP+ ten times; `bench update` is run in README.md",
 }
 
