@@ -174,8 +174,8 @@ def test_one_thing_has_one_name() -> None:
         shown = helped(*path, "--help-all")
         for name in ("kind", "size", "loss", "kl", "ahead", "temperature", "net.hidden"):
             assert f"  --goal.prior.{name} " in shown
-    for path in (("train", "ppo"), ("ablate",), ("certify",), ("bench", "train")):
-        assert "  --ppo.games " in helped(*path, "--help-all")
+    for command in ("train ppo", "ablate", "certify", "bench train"):
+        assert "  --ppo.games " in helped(*command.split(), "--help-all")
 
 
 def test_a_wrong_value_is_told_by_the_name_that_was_typed() -> None:
