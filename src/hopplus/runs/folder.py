@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, get_args
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from hopplus.runs.watchdog import say
 from hopplus.runtime import device_line
 
 Kind = TypeVar("Kind", bound=RunConfig)
+RUN_KINDS = [config.kind for config in get_args(RunConfig)]
 SHOWN = 4  # runs to name where one that is asked for does not exist
 
 
@@ -76,7 +77,10 @@ class RunFolder:
     @property
     def kind(self) -> str:
         """What the run is of: training, or the name of a part."""
-        return str(self.facts().get("kind", TrainConfig.kind))
+        kind = self.facts().get("kind", TrainConfig.kind)
+        if kind not in RUN_KINDS:
+            raise ConfigError(f"{self.path} is a run of kind {kind!r}, which there is not")
+        return str(kind)
 
     def config_of(self, kind: type[Kind]) -> Kind:
         """The configuration the run was made with, if it is one of that kind."""
