@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
-PROGRAMS = (
+PROGRAMS = ("hopplus", "python", "pytest", "make", "pip", "apt", "tensorboard", "nvidia-cuda-mps-control")
     "hopplus",
     "python",
     "pytest",

@@ -174,8 +174,8 @@ def test_one_thing_has_one_name() -> None:
         shown = helped(*path, "--help-all")
         for name in ("kind", "size", "loss", "kl", "ahead", "temperature", "net.hidden"):
             assert f"  --goal.prior.{name} " in shown
-    for path in (("train", "ppo"), ("ablate",), ("certify",), ("bench", "train")):
-        assert "  --ppo.games " in helped(*path, "--help-all")
+    for command in ("train ppo", "ablate", "certify", "bench train"):
+        assert "  --ppo.games " in helped(*command.split(), "--help-all")
 
 
 def test_a_wrong_value_is_told_by_the_name_that_was_typed() -> None:
@@ -244,7 +244,7 @@ def test_help_is_as_wide_as_the_terminal(monkeypatch: pytest.MonkeyPatch) -> Non
         monkeypatch.setenv("COLUMNS", str(width))
         lines = helped("evaluate", "--help").splitlines()
         wide = [line for line in lines if len(line) > width]
-        assert all(line.startswith(("usage", "game options")) for line in wide)
+        assert all(line.startswith("usage") for line in wide)
 
 
 @pytest.mark.parametrize(

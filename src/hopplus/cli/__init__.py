@@ -84,6 +84,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         say("stopped")
         return 130
     except OSError as error:
+        if error.filename is not None:  # a file that nobody has looked after
+            say(f"cannot use {error.filename}: {error.strerror}")
+            return 2
         # Whoever reads our output has gone, as in `hopplus list | head -1`, or its disk is full.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if not isinstance(error, BrokenPipeError):

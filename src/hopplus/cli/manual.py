@@ -187,8 +187,8 @@ def set_manual(found: Manual, path: tuple[str, ...], everything: bool, width: in
             blocks.append("\n".join([*setting, *(_set(option, width, column) for option in shown)]))
     if gone:
         what = "option that does" if gone == 1 else "options that do"
-        last = f"{gone} more {what} nothing here by default: {command} {HELP_ALL}"
-        blocks.append(textwrap.fill(last, width, break_on_hyphens=False))
+        more = f"{gone} more {what} nothing here by default: {command} {HELP_ALL}"
+        blocks.append(textwrap.fill(more, width, break_on_hyphens=False))
     return "\n\n".join(blocks)
 
 

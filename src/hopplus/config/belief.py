@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from hopplus.config.check import check, check_above, check_range
+from hopplus.config.check import check, check_above, check_range, check_whole
 
 
 @dataclass(frozen=True)
@@ -21,6 +21,7 @@ class BeliefConfig:
     """A further goal beside the kinds of things: none of them, of those who take nothing."""
 
     def __post_init__(self) -> None:
+        check_whole(self, "belief.")
         check_range("belief.discount", self.discount, 0, 1)
         check_above("belief.floor", self.floor, 0, 1)
         check(isinstance(self.across, bool), "belief.across", self.across, "yes or no")

@@ -1,5 +1,6 @@
 """What is wrong with a setting, in one sentence."""
 
+import types
 import typing
 from typing import Any
 
@@ -36,10 +37,13 @@ def option(name: str) -> str:
 
 
 def check_whole(config: Any, prefix: str) -> None:
-    """Raise `ConfigError` for a field of whole numbers that holds something else."""
+    """Raise `ConfigError` for a field of numbers that holds something else: whole ones where they
+    are counted, and None only where it may be left out."""
     for name, hint in typing.get_type_hints(type(config)).items():
-        kinds = typing.get_args(hint) or (hint,)
+        kinds = {hint, *(typing.get_args(hint) if isinstance(hint, types.UnionType) else ())}
         given = getattr(config, name)
-        if int in kinds and not (given is None and type(None) in kinds):
-            held = isinstance(given, int) and not isinstance(given, bool)
-            check(held, f"{prefix}{name}", given, "a whole number")
+        if (given is None and type(None) in kinds) or not kinds & {int, float}:
+            continue
+        whole = int in kinds
+        held = isinstance(given, int if whole else int | float) and not isinstance(given, bool)
+        check(held, f"{prefix}{name}", given, "a whole number" if whole else "a number")

@@ -154,7 +154,7 @@ def open_data(path: Path) -> Data:
         data = Data(path, facts)
         usable = facts["format"] == FORMAT and data.most_rows > 0 and bool(data.origin)
         usable = usable and data.game.seats == len(data.seats) and bool(data.fingerprint)
-    except (OSError, ValueError, TypeError, KeyError):
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, ConfigError):
         usable = False
     if not usable:
         raise ConfigError(f"{path} is not recorded play: no usable {FACTS}; see hopplus collect")

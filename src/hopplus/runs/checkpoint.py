@@ -4,6 +4,7 @@ A checkpoint is written under another name, flushed to the disk and renamed, so 
 whole or not at all. Reading one runs no code from it.
 """
 
+import contextlib
 import hashlib
 import json
 import os
@@ -79,11 +80,18 @@ def write_checkpoint(folder: Path, step: int, tree: Any, facts: dict[str, Any]) 
 
 
 def write_durably(path: Path, content: bytes) -> None:
-    """Write a file and wait until the disk has it."""
-    with path.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
+    """Write a file and wait until the disk has it; a new one that fails is taken away again."""
+    new = not path.exists()
+    try:
+        with path.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError:
+        if new:
+            with contextlib.suppress(OSError):
+                path.unlink()
+        raise
 
 
 def _flush(folder: Path) -> None:

@@ -13,10 +13,10 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, get_args
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from hopplus.runs.watchdog import say
 from hopplus.runtime import device_line
 
 Kind = TypeVar("Kind", bound=RunConfig)
+RUN_KINDS = [config.kind for config in get_args(RunConfig)]
 SHOWN = 4  # runs to name where one that is asked for does not exist
 
 
@@ -77,7 +78,10 @@ class RunFolder:
     @property
     def kind(self) -> str:
         """What the run is of: training, or the name of a part."""
-        return str(self.facts().get("kind", TrainConfig.kind))
+        kind = self.facts().get("kind", TrainConfig.kind)
+        if kind not in RUN_KINDS:
+            raise ConfigError(f"{self.path} is a run of kind {kind!r}, which there is not")
+        return str(kind)
 
     def config_of(self, kind: type[Kind]) -> Kind:
         """The configuration the run was made with, if it is one of that kind."""
@@ -90,7 +94,9 @@ class RunFolder:
             )
         try:
             return from_json(kind, facts["config"])
-        except (KeyError, TypeError, ValueError) as error:
+        except ConfigError as error:
+            raise ConfigError(f"the settings of {self.path} cannot be used: {error}") from error
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise ConfigError(
                 f"{self.path} is not a run of hopplus: no usable config.json"
             ) from error
@@ -156,21 +162,26 @@ class RunFolder:
         """The same, one after the other: all of a long run take much room."""
         if not self.metrics_file.exists():
             return
-        with self.metrics_file.open(encoding="utf-8") as file:
+        with clear_errors(f"read {self.metrics_file}"), self.metrics_file.open("rb") as file:
             for line in file:
-                if not line.endswith("\n"):
+                if not line.endswith(b"\n"):
                     return
                 try:
                     record = json.loads(line)
                 except ValueError as error:
                     raise ConfigError(f"{self.metrics_file} is damaged: {error}") from error
+                if not isinstance(record, dict):
+                    raise ConfigError(f"{self.metrics_file} is damaged: {line[:20]!r} is no record")
                 yield record
 
     def rewind(self, update: int) -> None:
         """Forget what was logged after an update, because it will be logged again."""
-        kept = [
-            json.dumps(record) + "\n" for record in self.metrics() if record["update"] <= update
-        ]
+        try:
+            kept = [
+                json.dumps(record) + "\n" for record in self.metrics() if record["update"] <= update
+            ]
+        except (KeyError, TypeError) as error:
+            raise ConfigError(f"{self.metrics_file} is damaged: no number of an update") from error
         if len(kept) < update:
             raise ConfigError(f"{self.metrics_file} is damaged: it ends before update {update}")
         with clear_errors(f"write in {self.path}"):
@@ -186,7 +197,15 @@ class RunFolder:
     def result(self) -> dict[str, Any] | None:
         """What came of the run, if it is finished."""
         file = self.path / "result.json"
-        return json.loads(file.read_text(encoding="utf-8")) if file.exists() else None
+        if not file.exists():
+            return None
+        try:
+            result = json.loads(file.read_bytes())
+        except (OSError, ValueError) as error:
+            raise ConfigError(f"{file} is damaged: {error}") from error
+        if not isinstance(result, dict):
+            raise ConfigError(f"{file} is damaged: it holds no result")
+        return result
 
     def write_result(self, result: dict[str, Any]) -> None:
         with clear_errors(f"write in {self.path}"):
@@ -209,6 +228,7 @@ def make_run(path: Path, config: RunConfig, about: dict[str, Any] | None = None)
         check_free(path, f"take another --name, or go on with hopplus resume {path}")
         writing = path.with_name(f".{path.name}{checkpoint.WRITING}")
         shutil.rmtree(writing, ignore_errors=True)
+        made = _missing(writing.parent)
         writing.mkdir(parents=True)
         facts = {
             "kind": config.kind,
@@ -226,9 +246,22 @@ def make_run(path: Path, config: RunConfig, about: dict[str, Any] | None = None)
                 },
             },
         }
-        checkpoint.write_durably(writing / "config.json", json.dumps(facts, indent=2).encode())
-        yield writing
-        os.rename(writing, path)
+        try:
+            content = json.dumps(facts, indent=2).encode()
+            checkpoint.write_durably(writing / "config.json", content)
+            yield writing
+            os.rename(writing, path)
+        except BaseException:  # nothing half made is left behind
+            shutil.rmtree(writing, ignore_errors=True)
+            for folder in made:
+                with suppress(OSError):  # somebody else has put something there meanwhile
+                    folder.rmdir()
+            raise
+
+
+def _missing(folder: Path) -> list[Path]:
+    """The folders that would be made to have this one, innermost first."""
+    return [one for one in (folder, *folder.parents) if not one.exists()]
 
 
 def check_free(path: Path, advice: str = "take another --out") -> None:
