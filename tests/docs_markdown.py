@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
-PROGRAMS = ("hopplus", "python", "pytest", "make", "pip", "apt", "tensorboard", "nvidia-cuda-mps-control")
+PROGRAMS = (
     "hopplus",
     "python",
     "pytest",

@@ -236,7 +236,7 @@ def known_options() -> set[str]:
     """The options of all commands, as `--help-all` has them; presets have the same."""
     found: set[str] = {"--help", "--help-all"}
     for name in COMMANDS:
-        inner = [(name, part) for part in SUBCOMMANDS.get(name, ())] or [(name,)]
+        inner = [[name, part] for part in SUBCOMMANDS.get(name, ())] or [[name]]
         for path in inner[:1] if name == "train" else inner:
             text = captured(lambda: _main([*path, "--help-all"]), docs_small.ROOT).output  # noqa: B023
             found |= set(re.findall(r"(?<![\w-])--[a-z][\w.-]*", text))

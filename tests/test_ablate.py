@@ -247,7 +247,7 @@ def test_without_matplotlib(
         (["--rungs", "ppo", "wrold"], "--rungs has 'wrold' but there are only ppo, opponent"),
         (["--ppo.games", "5", "--ppo.unroll", "5"], "ppo.minibatches"),
         (["--seeds", "0"], "--seeds is 0"),
-        (["--level", "nan"], "--level is nan"),
+        (["--level", "nan"], "'nan' is not a finite number"),
     ],
 )
 def test_wrong_input_is_one_sentence(

@@ -228,7 +228,7 @@ def test_mixtures_and_practised_company_are_told_apart() -> None:
 
 def test_what_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["certify", "--steps", "0"]) == 2
-    assert "above 0" in capsys.readouterr().err
+    assert "must be from 1 to" in capsys.readouterr().err
     with pytest.raises(ConfigError, match="plain PPO"):
         Certificate(TrainConfig(parts=("opponent",)), COMPANIES)
     with pytest.raises(ConfigError, match="names no company"):

@@ -140,8 +140,9 @@ class TrainConfig:
             raise ConfigError("--seats and --train-against both say who sits there: give one")
         check_range("--steps", self.steps, 1, MOST_STEPS)
         check_range("--seeds", self.seeds, 1, 4096)
-        for name in ("checkpoint_every", "keep", "trial"):
+        for name in ("checkpoint_every", "keep"):
             check_range(f"--{name}", getattr(self, name), 1, MANY)
+        check_range("--trial", self.trial, 1, FOR_EVER)
         check_range("--seed", self.seed, 0, 2**31 - 1)
         check_parts(self.parts)
         if self.search.simulations:

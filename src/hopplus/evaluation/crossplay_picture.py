@@ -25,7 +25,8 @@ def draw_crossplay(path: Path, found: Crossplay) -> None:
         for row, column in np.ndindex(means.shape):
             colour = "white" if means[row, column] < middle else "black"
             width = table[row][column].half_width
-            text = f"{means[row, column]:.2f}" + f"\n± {width:.2f}" * np.isfinite(width)
+            interval = f"\n± {width:.2f}" if np.isfinite(width) else ""
+            text = f"{means[row, column]:.2f}{interval}"
             axes.text(column, row, text, ha="center", va="center", color=colour, fontsize=9)
         axes.set_xticks(range(size), found.names, rotation=30, ha="right")
         axes.set_yticks(range(size), found.names)
