@@ -5,7 +5,7 @@ BIN := .venv/bin
 .PHONY: help demo test lint types unit docs-test clean
 
 help:
-	@echo "make demo   plays scripted players, trains four by PPO, evaluates them, writes demo/ppo.gif, holds HOP+ against PPO, writes a report"
+	@echo "make demo   plays scripted players, trains PPO and HOP+ to the end, compares them, evaluates, writes demo/ppo.gif and demo/report.html"
 	@echo "make test   lint, types and tests (make lint, make types, make unit for one of them)"
 	@echo "make docs-test   runs every command of README.md and docs/, made small"
 	@echo "make clean  removes the virtual environment and caches"
