@@ -201,7 +201,7 @@ def test_adapt(
         (["--against", "stag"], "names 1 player but"),
         (["--against", "stag,learn"], "needs --learning online"),
         (["--references", run], "cannot read the references"),
-        (["--episodes", "0"], "above 0"),
+        (["--episodes", "0"], "--episodes is 0"),
         (["--protocol", "hop", "--episodes", "3"], "leave --episodes out"),
         (["--steps", "5"], "is for presets"),
         (["--ppo.learning-rate", "0.1"], "--learning is none"),

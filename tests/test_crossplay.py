@@ -115,7 +115,8 @@ def test_seeds_and_seats_are_told_apart(
     assert main(["export", f"{run}#1@0", "--out", str(tmp_path / "a.safetensors")]) == 0
     capsys.readouterr()
     out = ["--episodes", "20", "--out", str(tmp_path / "again"), "--json"]
-    assert main(["crossplay", str(tmp_path / "a.safetensors"), "hare", *out]) == 0
+    game = SMALL_RUN[:6]  # which a player alone does not say
+    assert main(["crossplay", str(tmp_path / "a.safetensors"), "hare", *game, *out]) == 0
     assert json.loads(capsys.readouterr().out)["by_seat"] == found["by_seat"]  # the same player
 
 

@@ -290,9 +290,9 @@ def test_learning_commutes_with_renaming_the_seats() -> None:
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"minibatches": 3}, "divisor of ppo.games * ppo.unroll"),
+        ({"minibatches": 3}, "divisor of --ppo.games times --ppo.unroll"),
         ({"mix": 1.5}, "ppo.mix is 1.5"),
-        ({"learning_rate": float("nan")}, "ppo.learning_rate is nan"),
+        ({"learning_rate": float("nan")}, "--ppo.learning-rate is nan"),
         ({"prosociality": -0.1}, "ppo.prosociality is -0.1"),
         ({"games": 0}, "ppo.games is 0"),
         ({"parameters": "some"}, "independent or shared"),

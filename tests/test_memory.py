@@ -164,9 +164,9 @@ def test_company() -> None:
     ("options", "said"),
     [
         (["--trial", "1"], "needs trials"),
-        (["--trial", "0"], "--trial is 0 but must be from 1 to 16777216"),
+        (["--trial", "0"], "--trial is 0 but must be from 1 to 1073741824"),
         (["--parts", "opponent"], "none with a memory"),
-        (["--ppo.games", "2", "--ppo.minibatches", "4"], "at most ppo.games"),
+        (["--ppo.games", "2", "--ppo.minibatches", "4"], "at most --ppo.games"),
         (["--memory.kind", "ever"], "ever"),
         (["--memory.size", "0"], "from 1 to 8192"),
         (["--train-against", "some"], "some"),

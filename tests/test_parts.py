@@ -274,7 +274,7 @@ def test_what_no_world_model_can_know_is_said() -> None:
         (lambda: GoalConfig(size=1), "goal.prior.size is 1 but must be from 2 to 64"),
         (lambda: GoalConfig(size=65), "goal.prior.size is 65"),
         (lambda: GoalConfig(loss="words"), "goal.prior.loss is 'words'"),  # type: ignore[arg-type]
-        (lambda: GoalConfig(kl=-1), "goal.kl is -1"),
+        (lambda: GoalConfig(kl=-1), "goal.prior.kl is -1"),
         (lambda: FitConfig(held_out=1.0), "fit.held-out is 1.0"),
         (lambda: PretrainOpponent("", goal_run="x"), "belong together"),
         (lambda: PretrainWorld("", seeds=0), "--seeds is 0"),

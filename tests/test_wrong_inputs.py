@@ -188,7 +188,7 @@ WRONG = [
     ("collect --players stag|hare --out data --episodes 4", "data"),
     ("collect --players stag|hare --out file/x --episodes 4", "cannot"),
     ("export runs/a --out /dev/null/x.safetensors", "cannot write"),
-    ("export runs/a --out empty", "cannot write"),
+    ("export runs/a --out empty", "exists already"),
     ("replay --players stag,stag,hare,hare --out /dev/null/x.gif", "cannot write"),
     ("replay --players stag,stag,hare,hare --out x.mp4", "must end in .gif or .png"),
     ("report runs/a --quick --out /dev/null/x.html", "cannot write"),

@@ -12,6 +12,7 @@ from rich.table import Table
 from hopplus.cli.options import check_games, check_positive
 from hopplus.cli.players import Playing
 from hopplus.learning.collect import collect
+from hopplus.runs.folder import check_free
 from hopplus.runs.progress import Progress
 from hopplus.runs.watchdog import say
 
@@ -34,6 +35,7 @@ class Collect(Playing):
         check_games(self.games)
         config, _, company, _ = self.setup()
         out = self.out or Path("data") / time.strftime("%Y%m%d-%H%M%S")
+        check_free(out, "take another --out, or remove it")
         try:
             with Progress("recording", self.episodes, "episodes", where=out) as progress:
                 about = collect(

@@ -32,6 +32,7 @@ class CrossPlay:
     the one of seat 2 in every seat), exported players, or scripted ones (stag, hare, random)."""
     episodes: int = 1000
     """Episodes for each seat of each pair."""
+    game: GameConfig = field(default_factory=GameConfig)
     search: SearchConfig = field(default_factory=SearchConfig)
     seed: int = 0
     """Seed of everything random."""
@@ -51,7 +52,9 @@ class CrossPlay:
         games = {run.open().config().game for _, run in who if run}
         if len(games) > 1:
             raise ConfigError("the runs are of different games, which have no players in common")
-        game = make_game(next(iter(games), GameConfig()))
+        if games and self.game != GameConfig():
+            raise ConfigError("the runs have a game of their own: leave --game options out")
+        game = make_game(next(iter(games), self.game))
         members = [self._member(name, run, game) for name, run in who]
         total = len(members) ** 2 * game.seats * self.episodes
         with Progress("playing everyone among everyone", total, "episodes") as progress:

@@ -103,6 +103,7 @@ def carry_on(run: RunFolder, as_json: bool) -> int:
     """Train to the end, with progress; Ctrl-C leaves a run that can be resumed."""
     config = run.config()
     total = config.updates * config.ppo.steps
+    run.log_until(max(steps_of(run.checkpoints), default=0))  # complains before work is announced
     try:
         with Progress("training", total, "steps", where=run.path) as progress:
             result = train(run, lambda moment: _show(moment, progress))

@@ -8,10 +8,13 @@ from matplotlib.figure import Figure
 from hopplus.evaluation.crossplay import Crossplay
 from hopplus.runs.folder import clear_errors
 
+LONGEST = 28  # letters of a name, of whose path the end tells most
+
 
 def draw_crossplay(path: Path, found: Crossplay) -> None:
     """Two matrices: what the one gets, and what the others get."""
     size = len(found.names)
+    names = [name if len(name) <= LONGEST else f"…{name[1 - LONGEST :]}" for name in found.names]
     figure = Figure(figsize=(max(10, 2.2 * size + 4), max(4, size + 2)), layout="constrained")
     for axes, table, title in zip(
         figure.subplots(1, 2),
@@ -28,8 +31,8 @@ def draw_crossplay(path: Path, found: Crossplay) -> None:
             interval = f"\n± {width:.2f}" if np.isfinite(width) else ""
             text = f"{means[row, column]:.2f}{interval}"
             axes.text(column, row, text, ha="center", va="center", color=colour, fontsize=9)
-        axes.set_xticks(range(size), found.names, rotation=30, ha="right")
-        axes.set_yticks(range(size), found.names)
+        axes.set_xticks(range(size), names, rotation=30, ha="right")
+        axes.set_yticks(range(size), names)
         axes.set_title(title)
         figure.colorbar(shown, ax=axes, shrink=0.8)
     with clear_errors(f"write {path}"):

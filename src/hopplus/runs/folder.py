@@ -174,16 +174,19 @@ class RunFolder:
                     raise ConfigError(f"{self.metrics_file} is damaged: {line[:20]!r} is no record")
                 yield record
 
-    def rewind(self, update: int) -> None:
-        """Forget what was logged after an update, because it will be logged again."""
+    def log_until(self, update: int) -> list[dict[str, Any]]:
+        """What was logged up to an update, all of it."""
         try:
-            kept = [
-                json.dumps(record) + "\n" for record in self.metrics() if record["update"] <= update
-            ]
+            kept = [record for record in self.metrics() if record["update"] <= update]
         except (KeyError, TypeError) as error:
             raise ConfigError(f"{self.metrics_file} is damaged: no number of an update") from error
         if len(kept) < update:
             raise ConfigError(f"{self.metrics_file} is damaged: it ends before update {update}")
+        return kept
+
+    def rewind(self, update: int) -> None:
+        """Forget what was logged after an update, because it will be logged again."""
+        kept = [json.dumps(record) + "\n" for record in self.log_until(update)]
         with clear_errors(f"write in {self.path}"):
             temporary = self.metrics_file.with_suffix(".writing")
             checkpoint.write_durably(temporary, "".join(kept).encode())
@@ -265,9 +268,14 @@ def _missing(folder: Path) -> list[Path]:
 
 
 def check_free(path: Path, advice: str = "take another --out") -> None:
-    """Raise `ConfigError` if something is there already that would be written over."""
-    if path.exists():
-        raise ConfigError(f"{path} exists already: {advice}")
+    """Raise `ConfigError` if something is there already that would be written over, or if nothing
+    can be there."""
+    with clear_errors(f"write {path}"):
+        if path.exists():
+            raise ConfigError(f"{path} exists already: {advice}")
+        above = next((parent for parent in path.parents if parent.exists()), Path())
+        if not above.is_dir():
+            raise ConfigError(f"cannot write {path}: {above} is not a folder")
 
 
 def check_name(name: str) -> str:
