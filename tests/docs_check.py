@@ -1,13 +1,14 @@
 """Runs every command of README.md and docs/, made small: `make docs-test`."""
 
+import subprocess
 from pathlib import Path
 
 import jax
 import pytest
 
-from docs_markdown import Command
+from docs_markdown import Command, steps_of
 from docs_runner import Runner, make_makers, run_document
-from docs_small import DOCUMENTS, README, read_documents
+from docs_small import DOCUMENTS, README, ROOT, read_documents
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=[path.name for path in DOCUMENTS])
@@ -21,3 +22,17 @@ def test_commands(path: Path, tmp_path: Path) -> None:
     wrong = list(run_document(documents[path], runner))
     jax.clear_caches()
     assert not wrong, "\n".join([f"{path.name}:", *wrong])
+
+
+def test_demo(tmp_path: Path) -> None:
+    """The commands of `make demo`, made small."""
+    made = subprocess.run(
+        ["make", "--dry-run", "demo"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    start = ".venv/bin/"
+    lines = [line for line in made.stdout.splitlines() if line.startswith(f"{start}hopplus ")]
+    assert len(lines) >= 5
+    steps = steps_of("\n".join(f"    {line.removeprefix(start)}" for line in lines))
+    wrong = list(run_document(steps, Runner(tmp_path, {})))
+    assert not wrong, "\n".join(wrong)
+    assert (tmp_path / "demo" / "report.html").exists()

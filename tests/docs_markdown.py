@@ -9,10 +9,13 @@ import os
 import re
 import shutil
 import subprocess
+import textwrap
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Literal
+
+from hopplus.cli.manual import COMMANDS
 
 PROGRAMS = (
     "hopplus",
@@ -27,6 +30,9 @@ PROGRAMS = (
 COMMAND_COLUMNS = ("command", "命令")  # tables with such a column have a command in every row
 BASH = shutil.which("bash") or "bash"
 FENCES = {"python": "python", "sh": "shell", "console": "shell", "text": "text"}
+
+
+CALLED = re.compile(rf"\bhopplus (?:{'|'.join(COMMANDS)})\b")
 
 
 class DocumentError(Exception):
@@ -84,14 +90,25 @@ def steps_of(text: str, name: str = "text") -> list[Step]:
                 steps += shell_block(code, shell)
             elif code.kind == "inline":
                 steps += inline_commands(code, shell)
-            elif found := [line for line in code.text.splitlines() if _starts_program(line)]:
+            elif found := [line for line in code.text.splitlines() if CALLED.search(line)]:
                 raise DocumentError(f"a command in a block of text: {found[0]}")
         except DocumentError as error:
             raise DocumentError(f"{name}:{code.line}: {error}") from None
+    for line in _unread(text):
+        raise DocumentError(f"{name}:{line}: a command that nothing runs")
     for line, cell in _command_cells(text):
         if not any(step.line == line for step in steps):
             raise DocumentError(f"{name}:{line}: a row of commands without a whole one: {cell}")
     return steps
+
+
+def _unread(text: str) -> list[int]:
+    """Lines with a call of hopplus that is in no code: quotes, HTML, blocks indented by tabs."""
+    known = {
+        code.line + below for code in code_of(text) for below in range(code.text.count("\n") + 2)
+    }
+    lines = enumerate(text.splitlines(), 1)
+    return [number for number, line in lines if CALLED.search(line) and number not in known]
 
 
 def options_of(text: str) -> list[str]:
@@ -109,14 +126,18 @@ def code_of(text: str) -> list[Code]:
     paragraph: list[str] = []
     while at < len(lines):
         line = lines[at]
-        if fence := re.fullmatch(r"(```+)\s*(\S*)", line):
-            end = next(i for i in range(at + 1, len(lines)) if lines[i].strip() == fence[1])
+        if fence := re.fullmatch(r"\s*(```+|~~~+)\s*(\S*).*", line):
+            ends = (i for i in range(at + 1, len(lines)) if lines[i].strip() == fence[1])
+            end = next(ends, None)
+            if end is None:
+                raise DocumentError(f"line {at + 1}: a fence that does not end")
             if fence[2] not in FENCES:
                 known = ", ".join(FENCES)
                 raise DocumentError(f"line {at + 1}: a fence marked {fence[2]!r} (known: {known})")
             found += _spans(paragraph, at)
             kind: Literal["shell", "python", "text"] = FENCES[fence[2]]  # type: ignore[assignment]
-            found.append(Code(kind, "\n".join(lines[at + 1 : end]), at + 2))
+            inside = textwrap.dedent("\n".join(lines[at + 1 : end]))  # a list indents its fences
+            found.append(Code(kind, inside, at + 2))
             at, paragraph = end + 1, []
         elif line.startswith("    ") and not paragraph:
             end = at
@@ -188,6 +209,8 @@ class Shell:
             *_, wrong = ["?", *ended.stderr.strip().splitlines()]
             raise DocumentError(f"no command and no setting of a variable: {line!r} ({wrong})")
         called = [tuple(each.split("\0")[:-1]) for each in ended.stdout.split("\n\0") if each]
+        if not all(called):
+            raise DocumentError(f"no command that is known here: {line!r}")
         if not called:
             self.before.append(line)
         return called
@@ -225,6 +248,8 @@ def inline_commands(code: Code, shell: Shell) -> list[Command]:
     """The command that a piece of inline code is, if it is one."""
     if _starts_program(code.text) and " " in code.text:
         return [Command(words, code.line, inline=True) for words in shell.read(code.text)]
-    if re.search(r"\$[A-Za-z]", code.text):
+    if re.search(r"\$[A-Za-z]", code.text) or (
+        CALLED.search(code.text) and not _starts_program(code.text)
+    ):
         raise DocumentError(f"a part of a command: write all of it: `{code.text}`")
     return []

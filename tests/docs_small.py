@@ -92,7 +92,7 @@ def small(command: Command) -> list[str]:
         return words
     text = " ".join(words) + " "
     for prefix, options in SMALL.items():
-        if text.startswith(prefix if prefix.endswith(" ") else f"{prefix}"):
+        if text.startswith(prefix):
             words += options.split()
     if "--seeds" in command.words:
         asked = int(command.words[command.words.index("--seeds") + 1])

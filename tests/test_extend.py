@@ -4,11 +4,14 @@ import json
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from conftest import SMALL_RUN
 from fake_runs import write_run
 from hopplus.cli import main
+from hopplus.report.summary import summarise
+from hopplus.report.words import Words
 from hopplus.runs.checkpoint import read_checkpoint
 from hopplus.runs.folder import open_run
 
@@ -30,6 +33,21 @@ def test_a_run_made_longer_is_as_one_that_was(tmp_path: Path) -> None:
     result = open_run(short).result()
     assert result
     assert result["steps"] == 2560
+    run = summarise([open_run(short)])[0]
+    assert run.command.endswith(f"; hopplus resume {short} --steps 2560")
+    said = [Words()(one) for one in run.warnings()]
+    assert any(one.startswith("made longer: it had 1,280 steps before") for one in said)
+    long = summarise([open_run(tmp_path / "long")])[0]
+    assert not any("made longer" in Words()(one) for one in long.warnings())
+
+
+def test_what_falls_over_a_run_rises_again_where_it_is_made_longer(tmp_path: Path) -> None:
+    """As the help says: with the learning rate fallen to nothing, nothing would be learned."""
+    words = ["train", "ppo", "--runs", str(tmp_path), "--name", "a", *SMALL_RUN]
+    assert main([*words, "--seeds", "1", "--steps", "1280"]) == 0
+    assert main(["resume", str(tmp_path / "a"), "--steps", "2560"]) == 0
+    moved = [np.mean(record["kl"]) for record in open_run(tmp_path / "a").metrics()]
+    assert moved[10] > 4 * moved[9]  # the eleventh update is the first of the longer run
 
 
 def test_a_finished_run_says_so(small_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -40,9 +58,7 @@ def test_a_finished_run_says_so(small_run: Path, capsys: pytest.CaptureFixture[s
     assert json.loads(captured.out)["steps"] == 3840
 
 
-def test_a_fitted_model_is_said_to_be_finished_too(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_fitted_model_counts_epochs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = write_run(tmp_path / "a", updates=2)
     facts = json.loads((run / "config.json").read_text())
     (run / "config.json").write_text(json.dumps({**facts, "kind": "world"}))

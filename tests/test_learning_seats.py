@@ -3,6 +3,7 @@
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,6 +11,8 @@ import pytest
 from conftest import SMALL_RUN
 from fake_runs import write_run
 from hopplus.cli import main
+from hopplus.cli.train import show_moment
+from hopplus.learning.train import Moment
 from hopplus.report.runs import runs_page
 from hopplus.report.summary import Summary, summarise
 from hopplus.runs.checkpoint import read_manifest, steps_of
@@ -110,7 +113,7 @@ def test_other_co_players_are_not_ranked(tmp_path: Path) -> None:
     assert any("different co-players" in line for line in page.lines)
     same = summary_of(tmp_path / "same", "learn,stag,stag,stag")
     page = runs_page([one, same], "")
-    assert page.answer.startswith("one has the highest mean return of the seats that learn: 1.000")
+    assert page.answer.startswith("No difference can be told between one (1.000 ± 0.000) and same")
     assert not any("co-players" in line for line in page.lines)
 
 
@@ -138,12 +141,37 @@ def test_what_differs_is_said(tmp_path: Path) -> None:
     assert not any(part.title == "What differs" for part in runs_page([one], "").sections)
 
 
-def test_progress_shows_the_learners_mean(partly: Path, tmp_path: Path) -> None:
-    from hopplus.learning.train import Moment
+def test_progress_shows_the_learners_mean() -> None:
+    said = []
 
-    moment = Moment(1, 10, np.array([4.0, 1.0]), [1])
-    assert moment.mean_return == 1.0
-    assert Moment(1, 10, None, [1]).mean_return is None
+    class Shown:
+        done = 0
+
+        def advance(self, units: int, note: str) -> None:
+            said.append((units, note))
+
+    progress: Any = Shown()
+    show_moment(Moment(1, 10, np.array([4.0, 1.0]), [1]), progress)
+    show_moment(Moment(1, 10, np.array([4.0, 1.0]), [0, 1]), progress)
+    show_moment(Moment(1, 10, None, [1]), progress)
+    assert said == [
+        (10, "return 1.00 (seats 4.00 1.00*)"),
+        (10, "return 2.50 (seats 4.00 1.00)"),
+        (10, ""),
+    ]
+
+
+def test_means_that_cannot_be_told_apart_are_not_ranked(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    noise = 0.1 * rng.normal(size=(6, 5, 4))
+    paths = [write_run(tmp_path / "a", 2.0 + noise), write_run(tmp_path / "b", 2.01 - noise)]
+    page = runs_page(summarise([open_run(path) for path in paths]), "")
+    assert page.answer.startswith("No difference can be told between")
+    one = [
+        write_run(tmp_path / name, np.full((3, 1, 4), high)) for name, high in (("c", 1), ("d", 3))
+    ]
+    page = runs_page(summarise([open_run(path) for path in one]), "")
+    assert page.answer == "No difference can be told between d (3.000) and c (1.000)"
 
 
 def test_every_seed_is_evaluated(small_run: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -183,7 +183,7 @@ WRONG = [
     # Where to write.
     ("train ppo --runs file", "is not a folder"),
     ("train ppo --runs /dev/null/x", "is not a folder"),
-    ("train ppo --runs /proc/x", "is not a folder"),
+    ("train ppo --runs /proc/x", "cannot make the run folder"),
     ("train ppo --name a", "exists already"),
     ("collect --players stag|hare --out data --episodes 4", "data"),
     ("collect --players stag|hare --out file/x --episodes 4", "cannot"),
@@ -697,6 +697,8 @@ def test_odd_numbers(
             assert out == ""
             assert err.startswith("hopplus: ")
             assert err.count("\n") == 1
+            # What is no number at all is refused for itself, not for what else is wrong.
+            assert name in err or given in ("-1", "0"), (name, given, err)
     assert not list(tmp_path.iterdir())
 
 

@@ -63,7 +63,7 @@ ALIASES = {
     ("deterministic",): ("greedy",),
 }
 _MEANT = {word: meant for words, meant in ALIASES.items() for word in words}
-KINDS = {"{None}": "None", "INT": "a whole number", "FLOAT": "a number", "STR": "a word"}
+KINDS = {"INT": "a whole number of at most 9e15", "FLOAT": "a number", "STR": "a word"}
 HIDDEN = 0.01  # what a name is less likely that the help does not show
 ENOUGH = 0.68  # of likeness, from 0 to 1, for a name to be worth mentioning
 MOST = 3  # names to mention
@@ -93,7 +93,8 @@ def _wrong(said: str) -> str:
         return f"{said} one of {', '.join(allowed)}"
     if value := re.match(r"Error parsing (\S+?): (.+)", said):
         if untyped := re.match(r"no type matching (\S+) could be .+ from \['(.*)'\]", value[2]):
-            kinds = " or ".join(KINDS.get(kind, kind) for kind in untyped[1].split("|"))
+            known = [kind for kind in untyped[1].split("|") if kind != "{None}"]
+            kinds = " or ".join(KINDS.get(kind, kind) for kind in known)
             return f"{_option(value[1])} is {untyped[2]!r} but must be {kinds}"
         many = re.match(r"Could not find valid parse for arguments: (\[.*\])", value[2])
         wrong = f"cannot be read from {many[1]}" if many else value[2].rstrip(".")

@@ -49,6 +49,8 @@ class CrossPlay:
         out = self.out or Path("crossplay") / time.strftime("%Y%m%d-%H%M%S")
         check_free(out)
         who = [(name, _who(name)) for name in self.members]
+        if len({run or name for name, run in who}) < len(who):
+            raise ConfigError("somebody is named twice: name each of them once")
         games = {run.open().config().game for _, run in who if run}
         if len(games) > 1:
             raise ConfigError("the runs are of different games, which have no players in common")

@@ -61,9 +61,11 @@ class DiagnoseSeats(Diagnosing):
             )
         rungs = rungs_of(config, settings.fewer_rungs)
         most = sum(replace(rung, steps=settings.ablation_steps).updates for rung in rungs.values())
-        with Progress("diagnosing seats", updates + CHECKS + most, "pieces") as progress:
+        with Progress("diagnosing seats", updates + CHECKS, "pieces", even=False) as progress:
 
             def on_step(note: str) -> None:
+                if progress.done == updates + CHECKS:  # the ablation, which few need
+                    progress.total += most
                 progress.advance(1, note)
 
             if self.subject in PRESETS:

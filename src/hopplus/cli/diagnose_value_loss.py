@@ -48,7 +48,7 @@ class DiagnoseValueLoss(Diagnosing):
             run, trained = self._run(), 0
             config = run.config()
         total = trained + CHECKS + ("imagination" in config.parts) * updates
-        with Progress("diagnosing the value loss", total, "pieces") as progress:
+        with Progress("diagnosing the value loss", total, "pieces", even=False) as progress:
 
             def on_step(note: str) -> None:
                 progress.advance(1, note)

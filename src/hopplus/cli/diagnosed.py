@@ -16,6 +16,7 @@ from hopplus.config import ConfigError, GameConfig, TrainConfig
 from hopplus.diagnosis.faults import Fault, find_fault
 from hopplus.diagnosis.finding import Check, Verdict
 from hopplus.diagnosis.measures import finite
+from hopplus.learning.names import is_guest
 from hopplus.learning.restore import seat_names
 from hopplus.presets import PRESETS
 from hopplus.report.page import Page, Section
@@ -60,7 +61,7 @@ class Diagnosing:
 
     def _run(self) -> RunFolder:
         """The run that is named; its own game and steps are what counts."""
-        if not Path(self.subject).exists():
+        if not Path(self.subject).exists() and not is_guest(self.subject):
             near = get_close_matches(self.subject, PRESETS, 1)
             hint = f" (did you mean {near[0]}?)" if near else ""
             raise ConfigError(
@@ -139,7 +140,7 @@ def _print(verdict: Verdict, checks: Sequence[Check], answer: str, lines: Sequen
     console = Console(highlight=False, soft_wrap=False)
     for check in checks:
         console.print(f"{SIGNS[check.state]} {check.title}", style="bold", markup=False)
-        console.print(f"  {check.says}", markup=False)
+        console.print(f"  {said(check)}", markup=False)
     console.print()
     console.print(f"Verdict: {answer} ({verdict.area}).", style="bold", markup=False)
     for line in lines:
@@ -147,4 +148,9 @@ def _print(verdict: Verdict, checks: Sequence[Check], answer: str, lines: Sequen
 
 
 def _section(check: Check) -> Section:
-    return Section(check.title, check.says, MARKS[check.state])
+    return Section(check.title, said(check), MARKS[check.state])
+
+
+def said(check: Check) -> str:
+    """What a check says and, where it could not tell, what to do to find out."""
+    return f"{check.says} {check.unknown}" if check.state == "unknown" else check.says

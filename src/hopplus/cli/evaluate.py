@@ -98,7 +98,7 @@ def print_table(evaluation: Evaluation) -> None:
 
 
 def _title(e: Evaluation) -> str:
-    episodes = f"{e.game}, {e.episodes:,} episodes"
+    episodes = f"{e.game}, {e.episodes:,} episode{'s' * (e.episodes != 1)}"
     match e.seeds:
         case ():
             return episodes

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import tyro
 
-from hopplus.config import ConfigError
+from hopplus.config import ConfigError, check_range
 from hopplus.learning.names import full_name, read_run_name
 from hopplus.learning.restore import find_trained
 from hopplus.learning.trained import named, write_player
@@ -27,6 +27,8 @@ class Export:
 
     def run(self) -> int:
         said = read_run_name(self.run_name)
+        if self.seat is not None:
+            check_range("--seat", self.seat, 0, said.open().config().game.seats - 1)
         if None not in (self.seat, said.seat):
             raise ConfigError(f"{self.run_name} names a seat already: leave --seat out")
         seat = next((one for one in (self.seat, said.seat) if one is not None), 0)

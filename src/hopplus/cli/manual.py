@@ -146,6 +146,7 @@ def _read_group(box: Sequence[str]) -> Group:
     """A title, what it is about above a rule, and options, each with its explanation beside it or
     below."""
     title, *lines = box
+    title = title.removeprefix("what.")  # the name of a field, which says nothing to a reader
     if title == INNER:
         return Group(title, "", tuple(_commands(lines)))
     rules = [place for place, line in enumerate(lines) if line and set(line) <= {"─"}]

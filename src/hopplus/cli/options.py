@@ -57,7 +57,9 @@ def whole(text: str) -> int:
         number = float(text.replace("_", ""))
     except ValueError:
         raise ValueError(f"{text!r} is not a whole number") from None
-    if not (abs(number) <= 2**53 and number == round(number)):  # also for inf and nan
+    if math.isfinite(number) and abs(number) > 2**53:
+        raise ValueError(f"{text!r} is too large a number")
+    if not math.isfinite(number) or number != round(number):
         raise ValueError(f"{text!r} is not a whole number")
     return int(number)
 

@@ -81,7 +81,11 @@ class Playing:
         run = said.open()
         config = run.config()
         seeds = seeds_said(said, config)[: None if every_seed else 1]
-        return Setups(seeds, [self._seated(config.game, of) for of in seats_by_seed(run, seeds)])
+        runs = seats_by_seed(run, seeds)
+        each = [self._seated(config.game, of) for of in runs]
+        if not any(one in runs[0].learners for one in each[0].company.trained):
+            return Setups([], each[:1])  # nobody of the run plays, so that seeds make no difference
+        return Setups(seeds, each)
 
     def _seated(self, config: GameConfig, run: Seated | None) -> Setup:
         asked = split_names(self.players, config.seats) if self.players else [RUN] * config.seats

@@ -45,6 +45,8 @@ class Report:
     def run(self) -> int:
         if not self.run_folders:
             raise ConfigError("which runs? Give at least one run's folder")
+        if len({path.resolve() for path in self.run_folders}) < len(self.run_folders):
+            raise ConfigError("a run is named twice: name each of them once")
         runs = summarise([open_run(path) for path in self.run_folders])
         models: list[Section] = []
         replays: list[tuple[str, dict[str, Any]]] = []

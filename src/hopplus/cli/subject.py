@@ -13,6 +13,7 @@ from hopplus.learning.names import PLAYER_FILE, RunName, read_run_name, seeds_sa
 from hopplus.learning.restore import new_run, player_in, players_by_seed
 from hopplus.learning.trained import Trained, read_player
 from hopplus.presets import PRESETS
+from hopplus.runs.folder import check_free
 from hopplus.runs.watchdog import say
 
 
@@ -61,6 +62,10 @@ def find_subject(
     if preset:
         config = replace(PRESETS[first], game=game, seeds=seeds, seed=seed, train_against="all")
         config = replace(config, steps=steps or config.steps, trial=max(config.trial, 5))
+        check_free(
+            runs / f"adapt-{first}",
+            f"go on with hopplus adapt {runs / f'adapt-{first}'}, or take another --runs",
+        )
         run = new_run(runs / f"adapt-{first}", config)
         with redirect_stdout(sys.stderr):
             if carry_on(run, False):
@@ -83,4 +88,4 @@ def _of_seat(said: RunName, players: dict[int, Trained]) -> dict[int, Trained]:
     """The player of the seat that is named, for wherever it sits, or all of them."""
     if said.seat is None:
         return players
-    return {said.seat: player_in(said.seat, players, said.path)}
+    return {said.seat: player_in(said, players)}

@@ -52,8 +52,8 @@ class Resume:
     run_folder: Annotated[Path, tyro.conf.Positional]
     """The run's folder."""
     steps: int | None = None
-    """Environment steps of each seed that the run is to have in the end, if other than it was to
-    have: what falls over a run (learning rate, entropy bonus) does so over these from here on."""
+    """Environment steps of each seed that the run is to have in the end, if more than before. The
+    learning rate and the entropy bonus then fall over the new length, so they rise again here."""
     data: Path | None = None
     """Where the recorded play of a run of `hopplus pretrain` is now, if it was moved."""
     json: bool = False
@@ -96,7 +96,7 @@ def extend(run: RunFolder, steps: int) -> None:
             " already: give more to go on"
         )
     with run.locked():
-        run.set_config(longer)
+        run.extend(longer)
 
 
 def carry_on(run: RunFolder, as_json: bool) -> int:
@@ -106,7 +106,7 @@ def carry_on(run: RunFolder, as_json: bool) -> int:
     run.log_until(max(steps_of(run.checkpoints), default=0))  # complains before work is announced
     try:
         with Progress("training", total, "steps", where=run.path) as progress:
-            result = train(run, lambda moment: _show(moment, progress))
+            result = train(run, lambda moment: show_moment(moment, progress))
     except KeyboardInterrupt:  # out here, where the bar is gone
         say(f"stopped; go on with: hopplus resume {run.path}")
         return 130
@@ -125,7 +125,7 @@ def show_result(run: RunFolder, result: dict[str, Any], as_json: bool) -> None:
         print_result(run, config, result)
 
 
-def _show(moment: Moment, progress: Progress) -> None:
+def show_moment(moment: Moment, progress: Progress) -> None:
     """The learners' mean return, and that of every seat, learners marked if not all are."""
     note = ""
     if moment.returns is not None:
@@ -153,7 +153,7 @@ def print_result(run: RunFolder, config: TrainConfig, result: dict[str, Any]) ->
         table.add_row(str(seed), *(f"{value:.3f}" for value in seats), f"{mean:.3f}")
     Console().print(table)
     if (chance := result["seat_order_p"]) is not None:
-        print(f"seats differ as much as they do with chance {chance:.3f} if they are all alike")
+        print(f"do seats differ? p = {chance:.3f} if all are alike (permutation test)")
     whose = "of the learning seats (*) " if partly else ""
     print(
         f"returns over the last tenth; mean {whose}{result['mean_return']:.3f}, value loss"

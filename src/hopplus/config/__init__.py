@@ -33,7 +33,7 @@ from hopplus.config.online import (
     PartName,
     WorldOnline,
 )
-from hopplus.config.plain import differing, from_json, to_json
+from hopplus.config.plain import differing, flat, from_json, to_json
 from hopplus.config.search import SearchConfig
 from hopplus.config.train import FOR_EVER, MIXED, PPOConfig, TrainConfig
 
@@ -73,6 +73,7 @@ __all__ = [
     "check_range",
     "check_whole",
     "differing",
+    "flat",
     "from_json",
     "to_json",
 ]

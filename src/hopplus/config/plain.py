@@ -27,18 +27,18 @@ def from_json(kind: type[Config], data: dict[str, Any]) -> Config:
 
 def differing(configs: Sequence[Any]) -> dict[str, list[Any]]:
     """The settings in which configurations of one kind differ, by name, with each one's value."""
-    flat = [_flat(to_json(config)) for config in configs]
+    flat = [flat(to_json(config)) for config in configs]
     names = dict.fromkeys(name for one in flat for name in one)
     values = {name: [one.get(name) for one in flat] for name in names}
     return {name: each for name, each in values.items() if any(one != each[0] for one in each)}
 
 
-def _flat(tree: dict[str, Any], above: str = "") -> dict[str, Any]:
+def flat(tree: dict[str, Any], above: str = "") -> dict[str, Any]:
     """Nested settings by their names with dots."""
     found: dict[str, Any] = {}
     for name, value in tree.items():
         inner = isinstance(value, dict)
-        found |= _flat(value, f"{above}{name}.") if inner else {f"{above}{name}": value}
+        found |= flat(value, f"{above}{name}.") if inner else {f"{above}{name}": value}
     return found
 
 

@@ -1,6 +1,7 @@
 """Why does a player not adapt? Where it is lost who the others are, from what was watched of it."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -23,7 +24,7 @@ ENOUGH_TRIALS = 2160  # that the command takes by default
 ILLNESSES = {
     "no-inference": Illness(
         "inference",
-        "it infers nothing about the others, so it can treat all of them alike only",
+        "it infers nothing about the others, so it treats all of them alike",
         "Take a player that infers: hopplus train belief, goal-trial or hop-plus-trial, or one with"
         " a memory (ppo-memory).",
     ),
@@ -66,7 +67,12 @@ def adaptation_verdict(found: Sequence[Understanding]) -> tuple[list[Check], Ver
         checks.append(models_check(found))
     if any(one.infers for one in found):
         checks.append(policy_check(found))
-    return checks, verdict_of(checks, ILLNESSES, HEALTHY)
+    # Causes stand before effects: while one is not known, what comes after it says little.
+    doubts = [place for place, check in enumerate(checks) if check.state == "unknown"]
+    decided = checks[: doubts[0] + 1] if doubts else checks
+    verdict = verdict_of(decided, ILLNESSES, HEALTHY)
+    later = [check.fault for check in checks[len(decided) :] if check.fault]
+    return checks, replace(verdict, also=(*verdict.also, *later))
 
 
 def inference_check(found: Sequence[Understanding]) -> Check:

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Sequence
 from dataclasses import asdict
-from math import isnan
 from typing import Any
 
 from hopplus.diagnosis.audit import (
@@ -91,7 +90,11 @@ def players_check(subject: Subject) -> Check:
         if len({own.get(name) for own in settings}) > 1
     }
     says = f"{len(names)} settings of each seat's player are the same for all seats."
-    if differing:
+    kinds = [player.name for player in players]
+    if len(set(kinds)) > 1:
+        seats = ", ".join(f"seat {seat}: {kind}" for seat, kind in enumerate(kinds))
+        says = f"Seats have different players ({seats})."
+    elif differing:
         shown = "; ".join(f"{name}: {', '.join(map(str, own))}" for name, own in differing.items())
         says = f"Seats have different players. {shown}"
     return Check(
@@ -203,10 +206,10 @@ def target_check(targets: TargetAudit, mixing: bool) -> Check:
         if any(apart > targets.tolerance for apart in found)
     ]  # NaN is none: rows of others are another check's business
     shown = "; ".join(
-        f"{name} {', '.join('-' if isnan(apart) else f'{apart:.2g}' for apart in found)}"
+        f"{name} {', '.join('-' if math.isnan(apart) else f'{apart:.2g}' for apart in found)}"
         for name, found in compared.items()
     )
-    unmatched = any(map(isnan, targets.returns))
+    unmatched = any(map(math.isnan, targets.returns))
     return Check(
         "The data: what is learned",
         f"Largest difference from what was thought in play and added up anew, by seat: {shown}."

@@ -344,16 +344,20 @@ def loss_checks(
     ]
     mix = subject.config.ppo.mix
     noisy = mix > 0.99 and errors.monte_carlo > FAR * errors.gae and loss > 0.5 * variance
+    ended = _finite([errors.monte_carlo, errors.gae])
+    says = "No episode ended in what was learned from, so that its returns are not known."
+    if ended:
+        says = (
+            f"Against Monte-Carlo returns the squared error is {errors.monte_carlo:.3g}, against"
+            f" GAE's (0.95) {errors.gae:.3g}; the run learns with lambda {mix:g}."
+        )
     checks.append(
         Check(
             "Monte-Carlo or GAE",
-            f"Against Monte-Carlo returns the squared error is {errors.monte_carlo:.3g}, against"
-            f" GAE's (0.95) {errors.gae:.3g}; the run learns with lambda {mix:g}.",
+            says,
             "horizon" if noisy else None,
             errors.as_json(),
-            ""
-            if _finite([errors.monte_carlo, errors.gae])
-            else "No episode ended in what was learned from: give it more games (--ppo.games).",
+            "" if ended else "Give it more games (--ppo.games).",
             decides=mix > 0.99,  # else there is no noise of Monte-Carlo returns to look for
         )
     )

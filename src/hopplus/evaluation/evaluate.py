@@ -183,7 +183,7 @@ def summarise(
         took=together.took.mean(axis=0),
         taken=together.taken.mean(axis=0),
         illegal=together.illegal.mean(axis=0),
-        length=estimate(together.length.astype(np.float64)),
+        length=measured(np.stack([one.length for one in played]).astype(np.float64)).episodes,
     )
 
 

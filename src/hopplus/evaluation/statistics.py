@@ -65,6 +65,12 @@ def estimate(samples: np.ndarray) -> Estimate:
     return Estimate(float(np.mean(samples)), student_quantile(0.975, count - 1) * spread)
 
 
+def apart(one: Estimate, other: Estimate) -> bool:
+    """Whether two independent means differ by more than their intervals allow; of single samples
+    nobody can tell."""
+    return abs(one.mean - other.mean) > math.hypot(one.half_width, other.half_width)
+
+
 def student_quantile(probability: float, freedom: int) -> float:
     """The quantile of Student's t distribution.
 

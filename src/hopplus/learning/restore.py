@@ -84,15 +84,16 @@ def find_trained(name: str) -> Trained:
     said = read_run_name(name)
     if said.seat is None:
         raise ConfigError(f"{name!r} is a whole run: name one of its seats, as in {name}@0")
-    return player_in(said.seat, run_players(said.open(), said.seed), said.path)
+    return player_in(said, run_players(said.open(), said.seed))
 
 
-def player_in(seat: int, players: dict[int, Trained], run: Path) -> Trained:
-    """The learned player of a seat of a run."""
-    if seat not in players:
-        some = ", ".join(f"{run}@{seat}" for seat in players)
-        raise ConfigError(f"nobody has learned in seat {seat} of {run}: take {some}")
-    return players[seat]
+def player_in(said: RunName, players: dict[int, Trained]) -> Trained:
+    """The learned player of the seat that is named."""
+    assert said.seat is not None
+    if said.seat not in players:
+        some = ", ".join(str(replace(said, seat=seat)) for seat in players)
+        raise ConfigError(f"nobody has learned in seat {said.seat} of {said.path}: take {some}")
+    return players[said.seat]
 
 
 def run_players(run: RunFolder, seed: int | None = None) -> dict[int, Trained]:

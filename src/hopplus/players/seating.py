@@ -129,7 +129,8 @@ def split_names(names: str, seats: int, others: bool = False) -> list[str]:
     if len(called) != seats:
         has = f"has {seats} seats"
         if others:
-            has = f"has {seats + 1} seats: one for the player and {seats} others to be filled"
+            left = "one other" if seats == 1 else f"{seats} others"
+            has = f"has {seats + 1} seats: one for the player and {left} to be filled"
         raise ConfigError(
             f"{names!r} names {len(called)} player{'s' * (len(called) != 1)} but the game {has}"
         )

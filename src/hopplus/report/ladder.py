@@ -7,7 +7,7 @@ from hopplus.evaluation.ablation import Row
 from hopplus.evaluation.statistics import ENOUGH, Estimate
 from hopplus.report.curves import curves_section
 from hopplus.report.page import Page, Section
-from hopplus.report.runs import differences
+from hopplus.report.runs import differences, too_close
 from hopplus.report.summary import Summary
 from hopplus.report.words import Words
 
@@ -21,6 +21,8 @@ def ladder_page(
     known = [row for row in rows if row.mean_return]
     best = max(known, key=lambda row: row.mean_return.mean if row.mean_return else 0, default=None)
     answer = f"{best.title} has the highest return: {best.mean_return}" if best else "No returns"
+    if even := too_close([(row.title, row.mean_return) for row in known if row.mean_return]):
+        answer = Words()(even)
     few = min(len(row.by_seed) for row in rows) < ENOUGH
     lines = ["Returns over the last tenth; differences are of the same seeds; intervals of 95%."]
     lines += [f"⚠ below {ENOUGH} seeds, intervals say little"] * few

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from hopplus.config import TrainConfig, differing
-from hopplus.evaluation.statistics import Estimate, estimate
+from hopplus.evaluation.statistics import Estimate, apart, estimate
 from hopplus.report.curves import curves_section
 from hopplus.report.page import Page, Section
 from hopplus.report.replay import replay_section
 from hopplus.report.summary import Summary
-from hopplus.report.words import Language, Words
+from hopplus.report.words import Language, Sentence, Words
 
 
 def runs_page(
@@ -67,6 +67,8 @@ def _headline(runs: Sequence[Summary], say: Words) -> str:
     values = {"name": best.name, "mean": str(best.mean_return), "best": _number(best.best)}
     if len(runs) > 1 and incomparable(runs):
         return say("These runs cannot be ranked by their returns")
+    if even := too_close([(run.name, run.mean_return) for run in known if run.mean_return]):
+        return say(even)
     if best.partly:
         return say(
             "{name} has the highest mean return of the seats that learn: {mean}"
@@ -80,6 +82,17 @@ def _headline(runs: Sequence[Summary], say: Words) -> str:
         else "Mean return {mean} of {best} at best",
         **values,
     )
+
+
+def too_close(found: Sequence[tuple[str, Estimate]]) -> Sentence | None:
+    """That the two highest means cannot be told apart, if so."""
+    if len(found) < 2:
+        return None
+    (one, first), (other, second), *_ = sorted(found, key=lambda pair: -pair[1].mean)
+    if apart(first, second):
+        return None
+    text = "No difference can be told between {one} ({first}) and {other} ({second})"
+    return Sentence(text, {"one": one, "first": first, "other": other, "second": second})
 
 
 def incomparable(runs: Sequence[Summary]) -> str | None:

@@ -125,7 +125,12 @@ class Summary:
     def command(self) -> str:
         """To repeat it."""
         words = self.facts.get("command")
-        return shlex.join(["hopplus", *map(str, words[1:])]) if isinstance(words, list) else ""
+        if not isinstance(words, list):
+            return ""
+        first = shlex.join(["hopplus", *map(str, words[1:])])
+        if not self.facts.get("steps_before") or self.config is None:
+            return first
+        return f"{first}; hopplus resume {self.run.path} --steps {self.config.steps}"
 
     @property
     def curved(self) -> Curved:
@@ -139,7 +144,8 @@ class Summary:
 
     def warnings(self) -> list[Sentence]:
         """What a reader should know before believing the figures."""
-        found = [self._unfinished(), self._few_seeds(), self._order(), self._gate(), self._spoilt()]
+        found = [self._unfinished(), self._longer(), self._few_seeds(), self._order()]
+        found += [self._gate(), self._spoilt()]
         return [one for one in found if one is not None]
 
     def as_json(self) -> dict[str, Any]:
@@ -165,6 +171,16 @@ class Summary:
         return Sentence(
             text, {"share": f"{self.share:.0%}", "run": shlex.quote(str(self.run.path))}
         )
+
+    def _longer(self) -> Sentence | None:
+        before = self.facts.get("steps_before")
+        if not isinstance(before, list) or not before:
+            return None
+        text = (
+            "made longer: it had {before} steps before, and what falls over a run (learning rate,"
+            " entropy bonus) rose again there"
+        )
+        return Sentence(text, {"before": ", ".join(f"{steps:,}" for steps in before)})
 
     def _few_seeds(self) -> Sentence | None:
         if self.seeds >= ENOUGH:

@@ -105,9 +105,12 @@ class RunFolder:
         """The configuration of a training run."""
         return self.config_of(TrainConfig)
 
-    def set_config(self, config: RunConfig) -> None:
-        """Let the run go on with another configuration; what came of it before is no result."""
-        facts = self.facts() | {"config": to_json(config)}
+    def extend(self, config: TrainConfig) -> None:
+        """Let a run of training have another number of steps, and write down how many it had; what
+        came of it before is no result."""
+        facts = self.facts()
+        before = [*facts.get("steps_before", []), facts["config"]["steps"]]
+        facts |= {"config": to_json(config), "steps_before": before}
         with clear_errors(f"write in {self.path}"):
             (self.path / "result.json").unlink(missing_ok=True)
             self._write("config.json", json.dumps(facts, indent=2))
@@ -298,6 +301,9 @@ def open_run(path: Path) -> RunFolder:
     if exists:
         inside = f"; it holds {_listed(found)}" if (found := runs_in(path)) else ""
         raise ConfigError(f"{path} is not a run of hopplus: it has no config.json{inside}")
+    whole = path.with_name(re.sub(r"(#\d+)?(@\d+)?$", "", path.name))
+    if whole != path and (whole / "config.json").is_file():
+        raise ConfigError(f"this is about whole runs: write {whole} instead of {path}")
     near = sorted(runs_in(path.parent), key=lambda run: -_alike(path.name, run.name))
     there = f"; there are {_listed(near)}" if near else f", and {path.parent} holds no runs"
     raise ConfigError(f"there is no run {path}{there}")

@@ -25,8 +25,9 @@ class Progress:
     """Long work on `total` units; goes to stderr, so that stdout stays for results.
 
     Also sets a watchdog on the work. `where` is the folder or file it writes, which is named at
-    once; `first` is what happens before the first units are done. `note` is what a person wants to
-    see beside the figures.
+    once; `first` is what happens before the first units are done. Units that are not `even`, as
+    some take seconds and others minutes, tell no rate and no time left. `note` is what a person
+    wants to see beside the figures.
     """
 
     def __init__(
@@ -39,10 +40,11 @@ class Progress:
         watched: bool = True,
         where: Path | None = None,
         first: str = "compiling",
+        even: bool = True,
     ) -> None:
         stream = sys.stderr if stream is None else stream
         self.what, self.total, self.unit, self.done = what, total, unit, 0
-        self.where, self.first, self.note = where, first, ""
+        self.where, self.first, self.note, self.even = where, first, "", even
         self._stream, self._every = stream, every
         self._watchdog = Watchdog() if watched else None
         self._entered = self._began = self._last = self._spoke = time.monotonic()
@@ -90,7 +92,7 @@ class Progress:
             self.done += units
             self.note = note
             spent = self._last - self._began
-            if spent >= MEASURED and self.done > self._uncounted:
+            if self.even and spent >= MEASURED and self.done > self._uncounted:
                 self._rate = (self.done - self._uncounted) / spent
             # In a log of hours a line every few seconds is too much.
             pause = max(self._every, min(SELDOM, (self._last - self._entered) / 20))
@@ -108,6 +110,8 @@ class Progress:
         left = 0.0 if self.done >= self.total else None
         if self._rate and left is None:
             left = max((self.total - self.done) / self._rate - (now - self._last), 0.0)
+        if not self.even:
+            doing = doing or f"{time_text(now - self._entered)} so far"
         return Standing(
             self.what, self.done, self.total, self.unit, self._rate, left, self.note, doing
         )

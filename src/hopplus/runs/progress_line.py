@@ -69,7 +69,7 @@ class Standing:
     rate: float | None  # units a second, if known yet
     left: float | None  # seconds, if known yet
     note: str = ""
-    doing: str = ""  # instead of figures, before there are any
+    doing: str = ""  # instead of the time left, where nobody can know it
 
     @property
     def percent(self) -> str:
@@ -83,7 +83,8 @@ class Standing:
     def plain(self) -> str:
         """A line for a file."""
         counts = f"{count_text(self.done)} of {count_text(self.total)} {self.unit}"
-        pieces = [f"{counts} ({self.percent})", rate_text(self.rate), self.left_text, self.note]
+        time = self.doing or self.left_text
+        pieces = [f"{counts} ({self.percent})", rate_text(self.rate), time, self.note]
         return f"{self.what}: {', '.join(piece for piece in pieces if piece)}"
 
     def line(self, width: int, mark: str = "", ascii_only: bool = False) -> Text:

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from hopplus.config import RunConfig, TrainConfig, to_json
+from hopplus.config import RunConfig, TrainConfig, flat, to_json
 
 
 @contextmanager
@@ -32,7 +32,7 @@ def tensorboard(
 
     try:
         if after == 0:
-            settings = flat(to_json(config))
+            settings = plain(flat(to_json(config)))
             writer.add_text("config", table(settings), 0)
             training = config.kind == TrainConfig.kind
             headline = "charts/episodic_return" if training else "losses/held_out"
@@ -45,16 +45,12 @@ def tensorboard(
         writer.close()
 
 
-def flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, bool | int | float | str]:
-    """Settings by their full names, as `ppo.learning_rate`; what is no number is text."""
-    found: dict[str, bool | int | float | str] = {}
-    for name, value in settings.items():
-        if isinstance(value, Mapping):
-            found |= flat(value, f"{prefix}{name}.")
-        else:
-            plain = value if isinstance(value, bool | int | float) else _text(value)
-            found[f"{prefix}{name}"] = plain
-    return found
+def plain(settings: Mapping[str, Any]) -> dict[str, bool | int | float | str]:
+    """Settings as TensorBoard takes them: what is no number is text."""
+    return {
+        name: value if isinstance(value, bool | int | float) else _text(value)
+        for name, value in settings.items()
+    }
 
 
 def _text(value: Any) -> str:
