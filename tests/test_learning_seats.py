@@ -80,6 +80,18 @@ def test_evaluation_is_about_the_run(partly: Path, capsys: pytest.CaptureFixture
     assert json.loads(capsys.readouterr().out)["mean_over_seats"] == [0, 1]
 
 
+def test_seeds_count_only_where_the_run_plays(
+    partly: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Scripted players are the same with every seed, and so are players of one that is named."""
+    for players in ("hare,stag", f"hare,{partly}#1@1"):
+        words = ["evaluate", str(partly), "--players", players, "--episodes", "32", "--json"]
+        assert main(words) == 0
+        found = json.loads(capsys.readouterr().out)
+        assert found["seeds"] == []
+        assert found["mean_return"]["over_seeds"] is None
+
+
 RETURNS = np.broadcast_to([1.0, 2.0, 3.0, 4.0], (6, 5, 4))
 
 

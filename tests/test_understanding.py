@@ -181,6 +181,12 @@ def test_too_few_trials_are_not_known() -> None:
     assert "--trials" in found.advice
 
 
+def test_an_effect_is_no_verdict_while_its_cause_is_not_known() -> None:
+    found = verdict(watched(read=float("nan"), other=0.001))
+    assert found.name == "not-known"
+    assert found.also == ("lost-in-policy",)
+
+
 def test_seeds_that_differ_cannot_tell() -> None:
     """Their interval holds the threshold; those of one mind do not."""
     apart = verdict(watched(read=0.35), watched(read=0.9))
