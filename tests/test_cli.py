@@ -299,7 +299,9 @@ def test_others_are_counted_without_the_player(
     small_run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["adapt", str(small_run), "--against", "stag,stag"]) == 2
-    words = "names 2 players but the game has 2 seats: one for the player and 1 others to be filled"
+    words = (
+        "names 2 players but the game has 2 seats: one for the player and one other to be filled"
+    )
     assert words in capsys.readouterr().err
 
 

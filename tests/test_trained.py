@@ -136,7 +136,7 @@ def test_a_run_named_for_several_seats_gives_each_its_own(
             "a seat behind the @",
         ),
         (["evaluate", "--players", "{run},{run},stag,stag"], "cannot sit at one"),
-        (["export", "{run}", "--seat", "4", "--out", "x"], "nobody has learned in seat 4"),
+        (["export", "{run}", "--seat", "4", "--out", "x"], "--seat is 4 but must be from 0 to 1"),
         (["evaluate", "--players", "{run}/x.safetensors,stag", "--game.seats", "2"], "cannot read"),
         (["evaluate", "--players", "{run}x,stag", "--game.seats", "2"], "there is no run"),
     ],

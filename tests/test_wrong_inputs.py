@@ -116,7 +116,7 @@ WRONG = [
     ("train ppo --steps x", "--steps: 'x' is not a whole number"),
     ("train ppo --steps 1.5", "'1.5' is not a whole number"),
     ("train ppo --steps nan", "'nan' is not a whole number"),
-    ("train ppo --steps 1e99", "'1e99' is not a whole number"),
+    ("train ppo --steps 1e99", "'1e99' is too large a number"),
     ("train ppo --steps 0", "--steps is 0 but must be from 1"),
     ("train ppo --seeds 0", "--seeds is 0"),
     ("train ppo --seeds 1e6", "--seeds is 1000000 but must be from 1 to 4096"),
@@ -289,7 +289,7 @@ WRONG = [
     ("certify --against runs/nope@0,stag,stag", "there is no run"),
     ("certify --ppo.lr 1", "did you mean --ppo.learning-rate?"),
     ("adapt nope", "neither a run's folder nor a preset"),
-    ("adapt runs/a --against stag,stag", "one for the player and 1 other"),
+    ("adapt runs/a --against stag,stag", "one for the player and one other"),
     ("adapt runs/a --against learn", "needs --learning online"),
     ("adapt runs/a --against stag|hare", "is a mixture"),
     ("adapt runs/a --trials 0", "--trials is 0"),
@@ -707,7 +707,8 @@ def test_odd_numbers(
             assert err.startswith("hopplus: ")
             assert err.count("\n") == 1
             # What is no number at all is refused for itself, not for what else is wrong.
-            assert name in err or given in ("-1", "0"), (name, given, err)
+            other = given in ("-1", "0", "1e99") or "--game.size" in line  # read before it
+            assert name in err or other, (name, given, err)
     assert not list(tmp_path.iterdir())
 
 

@@ -27,9 +27,9 @@ def from_json(kind: type[Config], data: dict[str, Any]) -> Config:
 
 def differing(configs: Sequence[Any]) -> dict[str, list[Any]]:
     """The settings in which configurations of one kind differ, by name, with each one's value."""
-    flat = [flat(to_json(config)) for config in configs]
-    names = dict.fromkeys(name for one in flat for name in one)
-    values = {name: [one.get(name) for one in flat] for name in names}
+    named = [flat(to_json(config)) for config in configs]
+    names = dict.fromkeys(name for one in named for name in one)
+    values = {name: [one.get(name) for one in named] for name in names}
     return {name: each for name, each in values.items() if any(one != each[0] for one in each)}
 
 
