@@ -71,10 +71,12 @@ NAMES = (
     "hopplus diagnose",
     "hopplus evaluate",
     "hopplus export",
+    "hopplus pretrain",
 )
 # Not run, and why. What hopplus itself is asked is still read as a command line.
 NOT_RUN = {
     "pip install .": "installs",
+    "pip install tensorboard": "installs",
     "pip install jax[cuda13]": "installs, for a GPU",
     "apt install chromium": "installs",
     "nvidia-cuda-mps-control -d": "a service of NVIDIA's driver",
