@@ -33,6 +33,7 @@ SMALL = {
     "hopplus replay runs/first --search": _SEARCH,
     "hopplus replay runs": "--among 8",
     "hopplus ablate": "--steps 576 --ppo.games 8 --ppo.unroll 36",
+    "hopplus ablate ladder --seeds": "--rungs ppo goal",  # `make demo` has imagination
     "hopplus collect": "--episodes 100 --games 64",
     "hopplus pretrain": _FIT,
     "hopplus certify": f"{_UPDATE} --episodes 16",
