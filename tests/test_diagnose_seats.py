@@ -97,7 +97,7 @@ def test_different_players_are_named() -> None:
     config = replace(CONFIG, seats="learn,learn,stag")
     found = players_check(subject_of(config))
     assert found.fault == "different-players"
-    assert "kind: Actor, Actor, " in found.says
+    assert "(seat 0: learn, seat 1: learn, seat 2: stag)" in found.says
     assert found.figures["differing"]["name"][:2] == ["learn", "learn"]
     same = players_check(subject_of(CONFIG))
     assert same.fault is None
