@@ -21,10 +21,11 @@ help:
 demo: .venv/installed
 	rm -rf demo
 	$(BIN)/hopplus evaluate --players stag,stag,hare,random --episodes 10000
-	$(BIN)/hopplus ablate ladder --rungs ppo imagination --steps 5e5 --seeds 1 --runs demo --name ladder
+	$(BIN)/hopplus ablate ladder --rungs ppo imagination --steps 4e5 --seeds 1 --runs demo --name ladder
 	$(BIN)/hopplus evaluate demo/ladder/ppo --episodes 10000
 	$(BIN)/hopplus replay demo/ladder/ppo --out demo/ppo.gif
-	$(BIN)/hopplus report demo/ladder/ppo demo/ladder/imagination --out demo/report.html
+	$(BIN)/hopplus report demo/ladder/ppo --out demo/report.html
+	@echo "PPO and HOP+ side by side: demo/ladder/ladder.html"
 
 test: lint types unit
 
