@@ -139,6 +139,18 @@ def test_a_run_that_begins_again_shows_nothing_twice(tmp_path: Path) -> None:
     assert len(tags["config/text_summary"]) == 1
 
 
+def test_sessions_of_one_second_keep_their_curves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Event files are named by the second: a run resumed at once must not write over itself."""
+    monkeypatch.setattr("time.time", lambda: 1_700_000_000.0)
+    for after in range(12):
+        with tensorboard(tmp_path, CONFIG, after) as show:
+            show({"losses/entropy": 0.5}, after + 1)
+    assert len(list((tmp_path / "tensorboard").iterdir())) == 12
+    assert [step for step, _ in shown(tmp_path)["losses/entropy"]] == list(range(1, 13))
+
+
 def test_models_beside_the_policy() -> None:
     record = {
         "episodes": [0, 0],

@@ -19,11 +19,17 @@ def tensorboard(
     from tensorboardX.summary import hparams
 
     folder = run / "tensorboard"
+    written = sorted(folder.glob("events.out.tfevents.*"))
     if after == 0:  # of a beginning that no checkpoint was made of, nothing stays
-        for file in folder.glob("events.out.tfevents.*"):
+        for file in written:
             file.unlink()
-    # What an earlier session wrote after the checkpoint will be written again.
-    writer = SummaryWriter(str(folder), purge_step=after + 1 if after else None)
+    # What an earlier session wrote after the checkpoint will be written again. Files are named by
+    # the second they are made in: their number keeps apart two sessions of the same second.
+    writer = SummaryWriter(
+        str(folder),
+        purge_step=after + 1 if after else None,
+        filename_suffix=f".{len(written) if after else 0:04}",
+    )
 
     def write(numbers: Mapping[str, float], step: int) -> None:
         # All in one event: with one for each, many seeds would take longer to log than to train.
