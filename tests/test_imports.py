@@ -11,7 +11,7 @@ SOURCE = Path(__file__).resolve().parents[1] / "src" / "hopplus"
 # Each may import those after it, and those beside.
 LAYERS = ["cli", "bench", "report", "diagnosis", "evaluation", "learning", "players", "planning"]
 LAYERS += ["models", "games"]
-BESIDE = {"config", "presets", "registry", "types", "runs", "runtime"}
+BESIDE = {"config", "errors", "presets", "registry", "types", "runs", "runtime"}
 FILES = sorted(SOURCE.rglob("*.py"))
 
 

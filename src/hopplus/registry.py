@@ -10,7 +10,7 @@ import importlib
 from collections.abc import Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
-from hopplus.config.check import ConfigError
+from hopplus.errors import ConfigError
 
 Row = TypeVar("Row")
 

@@ -39,7 +39,7 @@ from hopplus.cli.manual import (
     read_manual,
     set_manual,
 )
-from hopplus.cli.options import registry
+from hopplus.cli.options import game_named, options_of
 from hopplus.cli.pretrain import Pretrain
 from hopplus.cli.replay import Replay
 from hopplus.cli.report import Report
@@ -100,32 +100,35 @@ def parse(arguments: Sequence[str] | None) -> Command:
     if words == ["--version"]:
         print(f"hopplus {__version__}")
         raise SystemExit(0)
-    words = ordered(words, lambda path: _manual(path).options)
+    if os.getcwd() not in sys.path:  # where people keep a game of their own
+        sys.path.append(os.getcwd())
+    game = game_named(words)
+    words = ordered(words, lambda path: _manual(path, game).options)
     path = path_of(words)
     _check_command(words, path)
     if asked := [word for word in words if word in (*HELP, HELP_ALL)]:
         width = min(shutil.get_terminal_size().columns, WIDTH)
-        text = Text(set_manual(_manual(path), path, HELP_ALL in asked, width))
+        text = Text(set_manual(_manual(path, game), path, HELP_ALL in asked, width))
         text.highlight_regex(r"(?m)^ +--?[a-z][a-z0-9.-]*", "cyan")
         Console(highlight=False, soft_wrap=True).print(text)
         raise SystemExit(0)
     complaint = io.StringIO()
     try:
         with contextlib.redirect_stderr(complaint):
-            command, rest = _read(words)
+            command, rest = _read(words, game)
     except ConfigError as error:
         raise ConfigError(as_typed(str(error), [_name(word) for word in words])) from None
     except SystemExit as end:
         if end.code in (0, None):
             raise
         # What is missing may be there under a wrong name, so that is said first.
-        options = _shown(path)
+        options = _shown(path, game)
         given = [word for word in words if word.startswith("--")]
         rest = [word for word in given if _name(word) not in options]
         if not rest:
             raise ConfigError(sentence(complaint.getvalue(), path)) from None
     if rest:
-        raise ConfigError(unexpected(rest[0], path, _shown(path)))
+        raise ConfigError(unexpected(rest[0], path, _shown(path, game)))
     return command
 
 
@@ -143,9 +146,9 @@ def _name(word: str) -> str:
     return word.partition("=")[0].replace("_", "-")
 
 
-def _read(words: Sequence[str]) -> tuple[Command, list[str]]:
-    """The command, and the words that it does not take."""
-    with registry:
+def _read(words: Sequence[str], game: str) -> tuple[Command, list[str]]:
+    """The command, and the words that it does not take; with the options of that game."""
+    with options_of(game):
         return tyro.cli(
             Command,
             prog="hopplus",
@@ -160,14 +163,14 @@ def _read(words: Sequence[str]) -> tuple[Command, list[str]]:
 
 
 @functools.cache
-def _manual(path: tuple[str, ...]) -> Manual:
-    """All of a command's help."""
+def _manual(path: tuple[str, ...], game: str) -> Manual:
+    """All of a command's help, with the options of that game."""
     out = Captured()
     before = os.environ.get("COLUMNS")
     os.environ["COLUMNS"] = str(WIDTH)  # with more room, tyro sets boxes side by side
     try:
         with contextlib.redirect_stdout(out), contextlib.suppress(SystemExit):
-            _read([*path, "--help"])
+            _read([*path, "--help"], game)
     finally:
         del os.environ["COLUMNS"]
         if before is not None:
@@ -175,11 +178,11 @@ def _manual(path: tuple[str, ...]) -> Manual:
     return read_manual(out.getvalue())
 
 
-def _shown(path: tuple[str, ...]) -> dict[str, bool]:
+def _shown(path: tuple[str, ...], game: str) -> dict[str, bool]:
     """Every option of a command, and whether its help shows it."""
     hidden = hidden_in(path)
     return {
         name: not hidden(option.names[0])
-        for option in _manual(path).options
+        for option in _manual(path, game).options
         for name in option.names
     }

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from hopplus.cli.paged import this_command, written
-from hopplus.config import GameConfig, NetConfig, TrainConfig, check, differing
+from hopplus.config import GameConfig, NetConfig, TrainConfig, check, default_game, differing
 from hopplus.evaluation.ablation import (
     LADDER,
     Row,
@@ -45,7 +45,7 @@ class Ablate:
 
     what: Annotated[Literal["ladder"], tyro.conf.Positional]
     """What to take apart: ladder."""
-    game: GameConfig = field(default_factory=GameConfig)
+    game: GameConfig = field(default_factory=default_game)
     net: NetConfig = field(default_factory=NetConfig)
     games: Annotated[int, tyro.conf.arg(name="ppo.games")] = 256
     """Games side by side."""

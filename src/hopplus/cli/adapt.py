@@ -13,7 +13,7 @@ from rich.table import Table
 from hopplus.cli.options import check_positive, check_seat, check_seed
 from hopplus.cli.paged import this_command, written
 from hopplus.cli.subject import Subject, find_subject, game_of
-from hopplus.config import LARGE, ConfigError, GameConfig, SearchConfig, check_above
+from hopplus.config import LARGE, ConfigError, GameConfig, SearchConfig, check_above, default_game
 from hopplus.evaluation.adaptation import Adaptation, adapt, companies
 from hopplus.evaluation.online import LEARN, Online
 from hopplus.evaluation.references import References, read_references
@@ -54,7 +54,7 @@ class Adapt:
     seat: int | None = None
     """Where it sits; each seat in turn when not given."""
     search: SearchConfig = field(default_factory=SearchConfig)
-    game: GameConfig = field(default_factory=GameConfig)
+    game: GameConfig = field(default_factory=default_game)
     steps: int | None = None
     """Environment steps for which a preset learns first; its own when not given."""
     seeds: int = 5

@@ -14,7 +14,7 @@ from hopplus.cli.bench_faults import BenchFaults
 from hopplus.cli.bench_report import BenchReport
 from hopplus.cli.bench_search import BenchSearch
 from hopplus.cli.options import check_games, check_positive, check_seed
-from hopplus.config import GameConfig, TrainConfig
+from hopplus.config import GameConfig, TrainConfig, default_game
 from hopplus.presets import PRESETS
 from hopplus.runs.progress import Progress
 from hopplus.runs.watchdog import Watchdog
@@ -25,7 +25,7 @@ from hopplus.runtime import device_line
 class BenchGame:
     """Environment steps per second with random legal players, all views and new episodes."""
 
-    game: GameConfig = field(default_factory=GameConfig)
+    game: GameConfig = field(default_factory=default_game)
     games: int = 1024
     """Games side by side."""
     seconds: float = 5.0
@@ -94,7 +94,7 @@ class BenchTrain:
 class BenchUpdate:
     """What an update of HOP+ costs beside one of PPO on as much play, and how both grow."""
 
-    game: GameConfig = field(default_factory=GameConfig)
+    game: GameConfig = field(default_factory=default_game)
     rounds: int = 7
     """Rounds of four updates each; the median counts."""
     curve: bool = False

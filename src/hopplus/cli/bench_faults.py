@@ -10,7 +10,7 @@ from rich.table import Table
 
 from hopplus.bench.faults import NONE, FaultBench
 from hopplus.cli.options import check_positive
-from hopplus.config import MANY, ConfigError, GameConfig, check_range
+from hopplus.config import MANY, ConfigError, GameConfig, check_range, default_game
 from hopplus.diagnosis.faults import FAULTS
 from hopplus.presets import PRESETS
 from hopplus.runs.progress import Progress
@@ -35,7 +35,7 @@ class BenchFaults:
     """Updates of each experiment in a diagnosis of the value loss."""
     games: Annotated[int, tyro.conf.arg(name="ppo.games")] = 128
     """Games side by side in a diagnosis of the value loss."""
-    game: GameConfig = field(default_factory=GameConfig)
+    game: GameConfig = field(default_factory=default_game)
     seats_preset: str = "ppo"
     """What the diagnosis of seats is tried on."""
     value_preset: str = "hop-plus"

@@ -7,7 +7,14 @@ from typing import Any
 
 from hopplus.bench.search import SearchSpeed, decision_breakdown, measure_search
 from hopplus.cli.options import check_games, check_positive, check_seed
-from hopplus.config import ConfigError, GameConfig, PartName, SearchConfig, TrainConfig
+from hopplus.config import (
+    ConfigError,
+    GameConfig,
+    PartName,
+    SearchConfig,
+    TrainConfig,
+    default_game,
+)
 from hopplus.runs.watchdog import Watchdog
 from hopplus.runtime import device_line
 
@@ -19,7 +26,7 @@ class BenchSearch:
     """Decisions of a search per second beside those of mctx: fresh networks in every seat, the same
     for both, opponent models and the true rules."""
 
-    game: GameConfig = field(default_factory=lambda: GameConfig(size=6))
+    game: GameConfig = field(default_factory=lambda: default_game(size=6))
     search: SearchConfig = field(default_factory=lambda: SearchConfig(simulations=200))
     parts: tuple[PartName, ...] = ("opponent",)
     """What the players have beside a policy; goal adds the inference of goals."""

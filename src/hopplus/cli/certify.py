@@ -9,7 +9,7 @@ from rich.table import Table
 
 from hopplus.cli.options import check_positive, check_seed
 from hopplus.cli.paged import this_command, written
-from hopplus.config import GameConfig, NetConfig, PPOConfig, TrainConfig
+from hopplus.config import GameConfig, NetConfig, PPOConfig, TrainConfig, default_game
 from hopplus.evaluation.adaptation import companies
 from hopplus.evaluation.certificate import Certificate
 from hopplus.evaluation.references import References
@@ -27,7 +27,7 @@ class Certify:
     Where it brings nothing, no inference of goals can show a gain.
     """
 
-    game: GameConfig = field(default_factory=GameConfig)
+    game: GameConfig = field(default_factory=default_game)
     net: NetConfig = field(default_factory=NetConfig)
     ppo: PPOConfig = field(default_factory=PPOConfig)
     steps: int = 1_000_000

@@ -8,6 +8,7 @@ from hopplus.cli.manual import COMMANDS, SUBCOMMANDS
 
 # Options there were: what to write instead.
 RENAMED = {
+    "--game.name": "it is --game",
     "--run-seed": "write the seed behind the run: runs/a#2",
     "--world.model.head": "it is --world.head",
     "--world.model.hidden": "it is --world.hidden",

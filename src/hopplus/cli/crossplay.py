@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from hopplus.cli.options import check_positive, check_seed
-from hopplus.config import ConfigError, GameConfig, SearchConfig
+from hopplus.config import ConfigError, GameConfig, SearchConfig, default_game
 from hopplus.evaluation.crossplay import Crossplay, Member, crossplay, make_member
 from hopplus.games import make_game
 from hopplus.games.game import Game
@@ -32,7 +32,7 @@ class CrossPlay:
     the one of seat 2 in every seat), exported players, or scripted ones (stag, hare, random)."""
     episodes: int = 1000
     """Episodes for each seat of each pair."""
-    game: GameConfig = field(default_factory=GameConfig)
+    game: GameConfig = field(default_factory=default_game)
     search: SearchConfig = field(default_factory=SearchConfig)
     seed: int = 0
     """Seed of everything random."""
@@ -54,7 +54,7 @@ class CrossPlay:
         games = {run.open().config().game for _, run in who if run}
         if len(games) > 1:
             raise ConfigError("the runs are of different games, which have no players in common")
-        if games and self.game != GameConfig():
+        if games and self.game != default_game():
             raise ConfigError("the runs have a game of their own: leave --game options out")
         game = make_game(next(iter(games), self.game))
         members = [self._member(name, run, game) for name, run in who]

@@ -11,7 +11,7 @@ from rich.table import Table
 from hopplus.cli.diagnosed import finish
 from hopplus.cli.options import check_positive, check_seat, check_seed
 from hopplus.cli.subject import find_subject, game_of
-from hopplus.config import ConfigError, GameConfig
+from hopplus.config import ConfigError, GameConfig, default_game
 from hopplus.diagnosis.adaptation import adaptation_verdict
 from hopplus.diagnosis.understanding import Understanding, understanding
 from hopplus.games import make_game
@@ -29,7 +29,7 @@ class DiagnoseAdaptation:
 
     subject: Annotated[tuple[str, ...], tyro.conf.Positional]
     """A run, whose player is watched in each of its seeds; or exported players, each as a seed."""
-    game: GameConfig = field(default_factory=GameConfig)
+    game: GameConfig = field(default_factory=default_game)
     episodes: int = 2
     """Episodes of a trial."""
     trials: int = 2160

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from hopplus.cli.diagnosed import Diagnosing, finish
 from hopplus.cli.options import check_positive
-from hopplus.config import ConfigError, GameConfig
+from hopplus.config import ConfigError, default_game
 from hopplus.diagnosis.faults import Fault
 from hopplus.diagnosis.foreign import diagnose_foreign
 from hopplus.diagnosis.seats import SeatsDiagnosis, SeatsSettings, diagnose_seats, rungs_of
@@ -77,7 +77,11 @@ class DiagnoseSeats(Diagnosing):
         return self._end(found, lambda: _sections(found, config.ppo.steps))
 
     def _foreign(self, episodes: int) -> int:
-        given = {"--game": self.game != GameConfig(), "--steps": self.steps, "--fault": self.fault}
+        given = {
+            "--game": self.game != default_game(),
+            "--steps": self.steps,
+            "--fault": self.fault,
+        }
         if wrong := [name for name, held in given.items() if held]:
             raise ConfigError(f"{wrong[0]} is given, but a PettingZoo game is only played")
         seconds = QUICK_SECONDS if self.quick and self.episodes is None else None

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from hopplus.cli.options import check_positive, check_seed
 from hopplus.cli.paged import this_command, written
-from hopplus.config import ConfigError, GameConfig, TrainConfig
+from hopplus.config import ConfigError, GameConfig, TrainConfig, default_game
 from hopplus.diagnosis.faults import Fault, find_fault
 from hopplus.diagnosis.finding import Check, Verdict
 from hopplus.diagnosis.measures import finite
@@ -33,7 +33,7 @@ class Diagnosing:
 
     subject: Annotated[str, tyro.conf.Positional]
     """A run's folder, or a preset, which is trained for a while."""
-    game: GameConfig = field(default_factory=GameConfig)
+    game: GameConfig = field(default_factory=default_game)
     steps: int | None = None
     """Environment steps that a preset is trained for, of each seed; fewer with --quick."""
     seed: int = 0
@@ -68,7 +68,11 @@ class Diagnosing:
                 f"{self.subject!r} is neither a run's folder nor a preset{hint}; presets are"
                 f" {', '.join(PRESETS)}"
             )
-        given = {"--game": self.game != GameConfig(), "--steps": self.steps, "--fault": self.fault}
+        given = {
+            "--game": self.game != default_game(),
+            "--steps": self.steps,
+            "--fault": self.fault,
+        }
         if wrong := [name for name, held in given.items() if held]:
             raise ConfigError(f"{wrong[0]} is given, but a run has its own: it is for presets")
         run = open_run(Path(self.subject))

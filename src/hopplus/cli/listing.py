@@ -8,7 +8,7 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
-from hopplus.config import GameConfig
+from hopplus.config import GameConfig, default_game
 from hopplus.games import GAMES, make_game
 from hopplus.players.scripted import player_names
 from hopplus.presets import ABOUT
@@ -20,14 +20,14 @@ class List:
 
     what: Annotated[Literal["games", "players", "presets"], tyro.conf.Positional]
     """What to list."""
-    game: GameConfig = field(default_factory=GameConfig)
+    game: GameConfig = field(default_factory=default_game)
     json: bool = False
     """Print JSON instead of a table."""
 
     def run(self) -> int:
         match self.what:
             case "games":
-                rows = dict(GAMES)
+                rows = {name: row.about for name, row in GAMES.items()}
             case "players":
                 rows = player_names(make_game(self.game))
             case "presets":

@@ -1,11 +1,29 @@
-"""What all commands share: how numbers may be written, and simple checks."""
+"""What all commands share: how numbers may be written, which game is meant, and simple checks."""
 
+import dataclasses
 import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Annotated, Any
 
 import tyro
-from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec, PrimitiveTypeInfo
+from tyro.constructors import (
+    ConstructorRegistry,
+    PrimitiveConstructorSpec,
+    PrimitiveTypeInfo,
+    StructConstructorSpec,
+    StructFieldSpec,
+    StructTypeInfo,
+)
 
-from hopplus.config import check_above, check_range
+from hopplus.config import (
+    GameConfig,
+    check_above,
+    check_range,
+    default_game,
+    find_game,
+    make_config,
+)
 
 MOST = 10**12  # of anything that is counted
 
@@ -38,6 +56,66 @@ def numbers(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[float] | None:
         is_instance=lambda value: isinstance(value, int | float) and not isinstance(value, bool),
         str_from_instance=lambda value: [str(value)],
     )
+
+
+def game_named(words: Sequence[str]) -> str:
+    """The game that a command line names with `--game`, or the default one.
+
+    It is looked for before the line is parsed, because the options there are depend on it.
+    """
+    name = default_game().name
+    for word, after in zip(words, [*words[1:], ""], strict=True):
+        if word == "--game" and after and not after.startswith("-"):
+            name = after
+        elif word.startswith("--game="):
+            name = word.partition("=")[2]
+    return name
+
+
+@contextmanager
+def options_of(game: str) -> Iterator[None]:
+    """Has tyro read numbers as above, and offer the settings of that game wherever a command takes
+    a `GameConfig`."""
+    chosen = find_game(game).config
+    under_way: set[Any] = set()
+
+    def game_rule(info: StructTypeInfo) -> StructConstructorSpec | None:
+        if info.type in under_way or not dataclasses.is_dataclass(info.type):
+            return None
+        under_way.add(info.type)  # so that tyro's own rule answers this time
+        try:
+            found = ConstructorRegistry.get_struct_spec(info)
+        finally:
+            under_way.remove(info.type)
+        if not isinstance(found, StructConstructorSpec):
+            return None
+        fields = tuple(of_game(field, info.type) for field in found.fields)
+        return dataclasses.replace(found, fields=fields)
+
+    def of_game(field: StructFieldSpec, owner: Any) -> StructFieldSpec:
+        if field.type is GameConfig:
+            given = field.default
+            default = given if isinstance(given, chosen) else make_config(game)
+            return dataclasses.replace(field, type=chosen, default=default)
+        if owner is chosen and field.name == "name":
+            return dataclasses.replace(field, type=NAME)
+        return field
+
+    games = ConstructorRegistry()
+    games.struct_rule(game_rule)
+    with registry, games:
+        yield
+
+
+NAME: Any = Annotated[
+    str,
+    tyro.conf.arg(
+        name="",
+        metavar="NAME",
+        help="Which game, with options of its own: see hopplus list games, or module:ROW for one"
+        " of your own.",
+    ),
+]
 
 
 def finite(text: str) -> float:

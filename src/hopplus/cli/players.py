@@ -7,7 +7,7 @@ from typing import Annotated, NamedTuple
 import tyro
 
 from hopplus.cli.options import check_seed
-from hopplus.config import MIXED, ConfigError, GameConfig, SearchConfig
+from hopplus.config import MIXED, ConfigError, GameConfig, SearchConfig, default_game
 from hopplus.games import make_game
 from hopplus.games.game import Game
 from hopplus.learning.company import Company, make_company
@@ -48,7 +48,7 @@ class Playing:
     names (stag|hare) of whom one is drawn for each episode; a mixture alone is for every seat."""
     greedy: bool = False
     """Learned players take their best action instead of drawing from their policy."""
-    game: GameConfig = field(default_factory=GameConfig)
+    game: GameConfig = field(default_factory=default_game)
     search: SearchConfig = field(default_factory=SearchConfig)
     seed: int = 0
     """Seed of everything random."""
@@ -71,7 +71,7 @@ class Playing:
                     "who plays? Give a run folder, or --players stag,stag,hare,random"
                 )
             return Setups([], [self._seated(self.game, None)])
-        if self.game != GameConfig():
+        if self.game != default_game():
             raise ConfigError(f"{self.run_name} has a game of its own: leave --game options out")
         said = read_run_name(self.run_name)
         if said.seat is not None:

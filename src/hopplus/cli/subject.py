@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from hopplus.cli.train import carry_on
-from hopplus.config import ConfigError, GameConfig, TrainConfig
+from hopplus.config import ConfigError, GameConfig, TrainConfig, default_game
 from hopplus.learning.names import PLAYER_FILE, RunName, read_run_name, seeds_said
 from hopplus.learning.restore import new_run, player_in, players_by_seed
 from hopplus.learning.trained import Trained, read_player
@@ -33,7 +33,7 @@ def game_of(names: Sequence[str], game: GameConfig) -> GameConfig:
     said = _run_named(names[0]) if len(names) == 1 else None
     if said is None:
         return game
-    if game != GameConfig():
+    if game != default_game():
         raise ConfigError(f"{names[0]} has a game of its own: leave --game options out")
     return said.open().config().game
 

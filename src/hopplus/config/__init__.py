@@ -12,7 +12,15 @@ from hopplus.config.check import (
     check_range,
     check_whole,
 )
-from hopplus.config.game import GameConfig, StagHuntConfig
+from hopplus.config.game import (
+    GAMES,
+    GameConfig,
+    GameRow,
+    StagHuntConfig,
+    default_game,
+    find_game,
+    make_config,
+)
 from hopplus.config.memory import MemoryConfig
 from hopplus.config.models import (
     FitConfig,
@@ -41,6 +49,7 @@ RunConfig: TypeAlias = TrainConfig | PretrainConfig  # what a run folder may be 
 
 __all__ = [
     "FOR_EVER",
+    "GAMES",
     "LARGE",
     "MANY",
     "MIXED",
@@ -48,6 +57,7 @@ __all__ = [
     "ConfigError",
     "FitConfig",
     "GameConfig",
+    "GameRow",
     "GoalConfig",
     "GoalOnline",
     "ImagineConfig",
@@ -72,8 +82,11 @@ __all__ = [
     "check_above",
     "check_range",
     "check_whole",
+    "default_game",
     "differing",
+    "find_game",
     "flat",
     "from_json",
+    "make_config",
     "to_json",
 ]

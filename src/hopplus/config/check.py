@@ -4,12 +4,10 @@ import types
 import typing
 from typing import Any
 
+from hopplus.errors import ConfigError
+
 LARGE = 1_000_000  # a weight or a rate beyond that is a mistake, and single precision suffers
 MANY = 2**24  # the same for counts of what is held in memory
-
-
-class ConfigError(Exception):
-    """A setting, a name or a layout that cannot be used; the message is one sentence for people."""
 
 
 def check(held: bool, name: str, given: object, allowed: str) -> None:

@@ -1,15 +1,47 @@
-"""Settings of the games."""
+"""Settings of the games, and the table of games by name.
+
+The table stands here and not in `hopplus.games`, because settings are read from JSON and from the
+command line by it, without the rules.
+"""
 
 import math
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Literal, TypeAlias
+from typing import Any, Literal
 
 from hopplus.config.check import LARGE, ConfigError, check, check_range, check_whole
+from hopplus.registry import Registry
+
+
+class GameConfig:
+    """What the settings of every game have; each game's own are a frozen dataclass of these.
+
+    `name` is by which the game is found in the table, so a run's `config.json` says what it plays.
+    """
+
+    name: str
+    seats: int
+
+    def favouring_last(self) -> "GameConfig":
+        """Settings that favour the last seat, for diagnoses to be tried on."""
+        raise ConfigError(f"{self.name} has no setting by which a seat could be favoured")
 
 
 @dataclass(frozen=True)
-class StagHuntConfig:
+class GameRow:
+    """A game as the table has it."""
+
+    config: type[GameConfig]
+    make: str | Callable[[Any], Any]
+    """Makes the `Game` of such settings: a function, or a name of one as in `my.module:MyGame` that
+    is imported when the first such game is made."""
+    about: str
+    """The game in one line."""
+
+
+@dataclass(frozen=True)
+class StagHuntConfig(GameConfig):
     """Markov Stag-Hunt; the numbers in brackets are those of the rules in docs/rules.md."""
 
     name: Literal["stag-hunt-v1"] = "stag-hunt-v1"
@@ -75,6 +107,9 @@ class StagHuntConfig:
         self._check_strength()
         self._check_room()
 
+    def favouring_last(self) -> "StagHuntConfig":
+        return replace(self, strength=(1.0,) * (self.seats - 1) + (2.0,))
+
     def _check_strength(self) -> None:
         check(
             len(self.strength) in (0, self.seats),
@@ -123,4 +158,32 @@ class StagHuntConfig:
         return tuple(w // math.gcd(*whole) for w in whole)
 
 
-GameConfig: TypeAlias = StagHuntConfig  # a union, when there are more games
+DEFAULT_GAME = "stag-hunt-v1"
+GAMES: Registry[GameRow] = Registry(
+    "game",
+    {
+        DEFAULT_GAME: GameRow(
+            StagHuntConfig,
+            "hopplus.games.stag_hunt:StagHunt",
+            "Markov Stag-Hunt: a hare alone is worth 1, a stag shared by two is worth 10",
+        )
+    },
+)
+
+
+def find_game(name: str) -> GameRow:
+    """The row of a game by its name, or by `module:attribute` of one's own."""
+    row = GAMES[name]
+    if not isinstance(row, GameRow):
+        raise ConfigError(f"{name} is no GameRow: see docs/extending.md")
+    return row
+
+
+def make_config(name: str, **settings: Any) -> GameConfig:
+    """The settings of the game of that name, defaults where nothing is given."""
+    return find_game(name).config(name=name, **settings)
+
+
+def default_game(**settings: Any) -> GameConfig:
+    """The settings of the game that is played when none is named."""
+    return make_config(DEFAULT_GAME, **settings)

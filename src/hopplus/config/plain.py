@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from hopplus.config.check import ConfigError
+from hopplus.config.game import GameConfig, find_game
 
 Config = TypeVar("Config")
 
@@ -17,7 +18,10 @@ def to_json(config: Any) -> dict[str, Any]:
 
 
 def from_json(kind: type[Config], data: dict[str, Any]) -> Config:
-    """The configuration that `to_json` wrote; an unknown field is an error."""
+    """The configuration that `to_json` wrote; an unknown field is an error. Of a `GameConfig` the
+    class is that of the game it names."""
+    if kind is GameConfig:
+        kind = typing.cast(type[Config], find_game(str(data.get("name"))).config)
     hints = typing.get_type_hints(kind)
     unknown = set(data) - set(hints)
     if unknown:
@@ -44,7 +48,9 @@ def flat(tree: dict[str, Any], above: str = "") -> dict[str, Any]:
 
 def _restored(hint: Any, value: Any) -> Any:
     options = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
-    inner = next((option for option in options if dataclasses.is_dataclass(option)), None)
+    inner = next(
+        (one for one in options if one is GameConfig or dataclasses.is_dataclass(one)), None
+    )
     if inner is not None and value is not None:
         return from_json(typing.cast(type, inner), value)
     is_tuple = any(typing.get_origin(option) is tuple for option in options)

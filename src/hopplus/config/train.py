@@ -13,7 +13,7 @@ from hopplus.config.check import (
     check_range,
     check_whole,
 )
-from hopplus.config.game import GameConfig
+from hopplus.config.game import GameConfig, default_game
 from hopplus.config.memory import MemoryConfig
 from hopplus.config.net import NetConfig
 from hopplus.config.online import (
@@ -98,7 +98,7 @@ class TrainConfig:
     """A whole training run."""
 
     kind: ClassVar[str] = "training"
-    game: GameConfig = field(default_factory=GameConfig)
+    game: GameConfig = field(default_factory=default_game)
     net: NetConfig = field(default_factory=NetConfig)
     ppo: PPOConfig = field(default_factory=PPOConfig)
     parts: tuple[PartName, ...] = ()

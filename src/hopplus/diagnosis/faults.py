@@ -151,8 +151,7 @@ class Fault:
 
 
 def _uneven(config: TrainConfig) -> TrainConfig:
-    strength = (1.0,) * (config.game.seats - 1) + (2.0,)
-    return replace(config, game=replace(config.game, strength=strength))
+    return replace(config, game=config.game.favouring_last())
 
 
 FAULTS: Mapping[str, Fault] = MappingProxyType(

@@ -51,7 +51,7 @@ class LoadedPlayer:
         self.trained = trained
         if game is None and search is not None:
             raise ConfigError(
-                "a player needs to know the game to search: give game=GameConfig(...)"
+                "a player needs to know the game to search: give game=default_game(...)"
             )
         self._player: Actor | Planner = trained.actor
         if game is not None:

@@ -1,0 +1,5 @@
+"""What is wrong with what somebody asked for."""
+
+
+class ConfigError(Exception):
+    """A setting, a name or a layout that cannot be used; the message is one sentence for people."""
