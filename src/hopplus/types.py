@@ -53,6 +53,7 @@ class Trajectory(eqx.Module):
     memory: tuple[Memory, ...]  # [T, B, ...] of each distinct player before the step
     act: Act  # [T, B, N, ...]
     outcome: Outcome  # [T, B, ...]
+    key: jax.Array  # [T, B, 2] uint32, the data of the step's key, with which it can be repeated
 
 
 class Sample(eqx.Module):

@@ -14,6 +14,7 @@ from hopplus.config import ConfigError, SearchConfig, TrainConfig
 from hopplus.games import make_game
 from hopplus.games.game import views
 from hopplus.planning.search import Found, Leaf, Reached, search
+from hopplus.planning.simulate import Chance, draw_chance
 from hopplus.players.actor import make_actor
 from hopplus.players.mind import Mind
 from hopplus.players.planner import Planner, Thought, with_search
@@ -74,7 +75,7 @@ class Roots:
         found: tuple[Thought, Leaf] = jax.vmap(of_game, out_axes=1)(self.keys)
         return found
 
-    def expand(self, minds: Mind, node: Any, action: jax.Array, chance: jax.Array) -> Reached:
+    def expand(self, minds: Mind, node: Any, action: jax.Array, chance: Chance) -> Reached:
         """All lanes [seats, L, ...] one step on."""
 
         def of_seat(mind: Mind, *lane: Any) -> Reached:
@@ -89,11 +90,11 @@ def ours(roots: Roots) -> Searching:
 
     def run(minds: Mind, key: jax.Array) -> jax.Array:
         thoughts, leaves = roots.thoughts(minds)
-        shape = (roots.seats, roots.games, c.trees, c.simulations or 0, roots.seats - 1)
-        chances = jax.random.uniform(key, shape)
+        shape = (roots.seats, roots.games, c.trees, c.simulations or 0)
+        chances = draw_chance(key, shape, roots.seats - 1)
 
-        def of_seat(mind: Mind, thoughts: Thought, leaves: Leaf, chances: jax.Array) -> Found:
-            def one(thought: Thought, leaf: Leaf, chance: jax.Array) -> Found:
+        def of_seat(mind: Mind, thoughts: Thought, leaves: Leaf, chances: Chance) -> Found:
+            def one(thought: Thought, leaf: Leaf, chance: Chance) -> Found:
                 return search(roots.planner.expand(mind), thought, leaf, chance, c)
 
             over_trees = jax.vmap(one, in_axes=(None, None, 0))
@@ -125,7 +126,7 @@ def mctx_search(roots: Roots, depth: int | None) -> Searching:
             )
 
         def recurrent(minds: Mind, key: jax.Array, action: jax.Array, node: Any) -> Any:
-            chance = jax.random.uniform(key, (roots.seats, lanes, roots.seats - 1))
+            chance = draw_chance(key, (roots.seats, lanes), roots.seats - 1)
             reached = roots.expand(minds, by_seat(node), by_seat(action), chance)
             reached = jax.tree.map(flat, reached)
             after = mctx.RecurrentFnOutput(

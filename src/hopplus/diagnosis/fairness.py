@@ -15,7 +15,7 @@ import numpy as np
 
 from hopplus.diagnosis.ordering import Ordering, of_episodes
 from hopplus.evaluation.evaluate import evaluate, first_episodes
-from hopplus.games.game import Game, views
+from hopplus.games.game import Game, repeat_step, views
 from hopplus.learning.rollout import begin, rollout, start
 from hopplus.players.scripted import scripted
 from hopplus.players.seating import Seating
@@ -43,8 +43,8 @@ def turned(game: Game, state: State, by: jax.Array | int) -> State:
 
 
 @eqx.filter_jit
-def _random_play(game: Game, keys: jax.Array) -> tuple[State, jax.Array]:
-    """[T, B] states of random play, and joint actions that need not be legal."""
+def _random_play(game: Game, keys: jax.Array) -> tuple[State, jax.Array, jax.Array]:
+    """[T, B] states of random play, joint actions that need not be legal, and the steps' keys."""
     seating = Seating((scripted("random", game),) * game.seats)
     params = seating.init(keys[0])
     plays = jax.vmap(lambda key: start(game, seating, key))(keys)
@@ -52,15 +52,18 @@ def _random_play(game: Game, keys: jax.Array) -> tuple[State, jax.Array]:
     shape = trajectory.act.action.shape
     joint = jax.random.randint(keys[0], shape, 0, len(game.action_names))
     played = jnp.where(jnp.arange(shape[0])[:, None, None] % 2 == 0, joint, trajectory.act.action)
-    return trajectory.state, played
+    return trajectory.state, played, trajectory.key
 
 
-def _differs(game: Game, state: State, joint: jax.Array, by: jax.Array) -> tuple[jax.Array, ...]:
+def _differs(
+    game: Game, state: State, joint: jax.Array, key: jax.Array, by: jax.Array
+) -> tuple[jax.Array, ...]:
     """[] bool whether a step does something else on the turned board; both rewards [N], in the
     order of the board as it was."""
     order = (by + jnp.arange(game.seats)) % game.seats
-    after, outcome = game.step(state, joint)
-    after_turned, outcome_turned = game.step(turned(game, state, by), joint[order])
+    # The same key on both boards: what is left to chance must not depend on names either.
+    after, outcome = repeat_step(game, state, joint, key)
+    after_turned, outcome_turned = repeat_step(game, turned(game, state, by), joint[order], key)
     differs = outcome_turned.done != outcome.done
     differs |= (jnp.abs(outcome_turned.reward - outcome.reward[order]) > CLOSE).any()
     for name in ("left", "illegal", "took"):
@@ -73,24 +76,26 @@ def _differs(game: Game, state: State, joint: jax.Array, by: jax.Array) -> tuple
 
 
 @eqx.filter_jit
-def _differ(game: Game, states: State, joints: jax.Array, by: jax.Array) -> tuple[jax.Array, ...]:
+def _differ(
+    game: Game, states: State, joints: jax.Array, keys: jax.Array, by: jax.Array
+) -> tuple[jax.Array, ...]:
     """As `_differs` for steps [M, ...]."""
-    return jax.vmap(lambda state, joint: _differs(game, state, joint, by))(states, joints)
+    return jax.vmap(lambda *step: _differs(game, *step, by))(states, joints, keys)
 
 
 def step_symmetry(game: Game, seed: int, games: int = 128) -> Symmetry:
     """Play steps of random games on every turn of their boards."""
     keys = jax.random.split(jax.random.key(seed), games)
-    state, joint = jax.tree.map(
+    state, joint, key = jax.tree.map(
         lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), _random_play(game, keys)
     )
-    as_seen = np.asarray(_differ(game, state, joint, jnp.int32(0))[0])
+    as_seen = np.asarray(_differ(game, state, joint, key, jnp.int32(0))[0])
     count = len(as_seen)
     if as_seen.any():  # what a seat sees does not show everything
         return Symmetry(count, 0, False, "")
     different, example = 0, ""
     for by in range(1, game.seats):
-        found = _differ(game, state, joint, jnp.int32(by))
+        found = _differ(game, state, joint, key, jnp.int32(by))
         differs, reward, other = (np.asarray(part) for part in found)
         different += int(differs.sum())
         if differs.any() and not example:

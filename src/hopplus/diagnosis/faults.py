@@ -98,8 +98,8 @@ class LoggedElsewhere(Learner):
 class LoudStage(LearnedStage):
     """A world in which everything is worth twenty times as much."""
 
-    def simulate(self, place: Scene, joint: jax.Array) -> tuple[Scene, Turn]:
-        after, turn = super().simulate(place, joint)
+    def simulate(self, place: Scene, joint: jax.Array, key: jax.Array) -> tuple[Scene, Turn]:
+        after, turn = super().simulate(place, joint, key)
         return after, Turn(20 * turn.reward, turn.ended)
 
 

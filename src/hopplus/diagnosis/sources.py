@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from hopplus.diagnosis.laboratory import Laboratory
+from hopplus.games.game import repeat_step
 from hopplus.learning.learner import Learner, Lesson
 from hopplus.learning.online import flat
 from hopplus.learning.returns import lambda_returns, shared_reward
@@ -135,26 +136,26 @@ def world_check(laboratory: Laboratory, minds: Any, trajectory: Trajectory) -> W
     if dreams is None:
         return None
     seats = jnp.asarray(learner.beside.seats[:, 0])
-    played = (trajectory.state, trajectory.act.action)
-    states, joints, rewards, present = flat(
+    played = (trajectory.state, trajectory.act.action, trajectory.key)
+    states, joints, keys, rewards, present = flat(
         (*played, trajectory.outcome.reward, trajectory.present)
     )
 
-    def of_set(mind: Any, seat: jax.Array, states: Any, joints: jax.Array) -> Any:
+    def of_set(mind: Any, seat: jax.Array, states: Any, joints: jax.Array, keys: Any) -> Any:
         stage = dreams.imagination(mind).stage
 
-        def one(state: Any, joint: jax.Array) -> tuple[jax.Array, jax.Array]:
+        def one(state: Any, joint: jax.Array, key: jax.Array) -> tuple[jax.Array, jax.Array]:
             order = (seat + jnp.arange(game.seats)) % game.seats
             scene = scene_of(game, game.view(state, seat))
-            place, turn = stage.simulate(stage.enter(scene), joint[order])
-            after, _ = game.step(state, joint)
+            place, turn = stage.simulate(stage.enter(scene), joint[order], jax.random.key(0))
+            after, _ = repeat_step(game, state, joint, key)
             right = (stage.scene(place).view.planes == game.view(after, seat).planes).all()
             return right, turn.reward[0]
 
-        return jax.vmap(one)(states, joints)
+        return jax.vmap(one)(states, joints, keys)
 
-    over_sets = laboratory.compiled("world", jax.vmap(of_set, in_axes=(0, 0, None, None)))
-    right, predicted = (np.asarray(part) for part in over_sets(minds, seats, states, joints))
+    over_sets = laboratory.compiled("world", jax.vmap(of_set, in_axes=(0, 0, None, None, None)))
+    right, predicted = (np.asarray(part) for part in over_sets(minds, seats, states, joints, keys))
     true = np.asarray(rewards)[:, np.asarray(seats)].T  # [sets, M]
     there = np.asarray(present)[:, np.asarray(seats)].T
     exact: list[float] = []

@@ -8,7 +8,7 @@ from hopplus.evaluation.recording import CHOSEN, Plain
 from hopplus.games.game import Game
 from hopplus.games.layout import write
 from hopplus.games.render import Frame
-from hopplus.learning.rollout import Play, rollout
+from hopplus.learning.rollout import Play, rollout, states_after
 from hopplus.players.seating import Seating
 from hopplus.types import Params, State, Trajectory
 
@@ -20,8 +20,8 @@ def _play(
     """The steps of one game up to the horizon, and the state after each of them."""
     one = jax.tree.map(lambda leaf: leaf[None], play)
     trajectory = rollout(game, seating, params, one, game.horizon)[1]
-    trajectory = jax.tree.map(lambda leaf: leaf[:, 0], trajectory)
-    return trajectory, jax.vmap(game.step)(trajectory.state, trajectory.act.action)[0]
+    after = states_after(game, trajectory)
+    return jax.tree.map(lambda leaf: leaf[:, 0], (trajectory, after))
 
 
 def film(

@@ -10,7 +10,7 @@ import numpy as np
 
 from hopplus.games.game import Game, views
 from hopplus.learning.company import Company
-from hopplus.learning.rollout import Play, rollout, step_keys
+from hopplus.learning.rollout import Play, rollout, states_after, step_keys
 from hopplus.players.insight import actor_of, foreseen, telling
 from hopplus.players.mixture import Mixture
 from hopplus.players.player import Player
@@ -119,7 +119,7 @@ def seated(company: Company) -> tuple[Seating, tuple[Params, ...]]:
 def watch(game: Game, seating: Seating, params: tuple[Params, ...], plays: Play) -> Watched:
     """Play games [B, ...] to the horizon, and look into everyone."""
     trajectory = rollout(game, seating, params, plays, game.horizon)[1]
-    after = jax.vmap(jax.vmap(game.step))(trajectory.state, trajectory.act.action)[0]
+    after = states_after(game, trajectory)
 
     choices = _choices(game, seating, plays)
     seen = jax.vmap(jax.vmap(lambda state: views(game, state)))(trajectory.state)
@@ -146,7 +146,7 @@ def _choices(game: Game, seating: Seating, plays: Play) -> jax.Array:
     """[B, N] who of a mixture sits there: drawn as in the first step of each game."""
 
     def of_game(play: Play) -> jax.Array:
-        *_, keys = step_keys(game, play.key)
+        _, _, keys, _ = step_keys(game, play.key)
         chosen = [jnp.int32(0)] * game.seats
         for (player, seats), memory in zip(seating.groups, play.memory, strict=True):
             if isinstance(player, Mixture):

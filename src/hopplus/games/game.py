@@ -59,8 +59,11 @@ class Game(Protocol):
         """Draw the start of an episode."""
         ...
 
-    def step(self, state: Any, joint: jax.Array) -> tuple[Any, Outcome]:
-        """Play one action per seat, [N] int32, all at once."""
+    def step(self, state: Any, joint: jax.Array, key: jax.Array) -> tuple[Any, Outcome]:
+        """Play one action per seat, [N] int32, all at once; `key` draws whatever is left to chance.
+
+        The same state, joint and key always do the same, so a step can be repeated from them.
+        """
         ...
 
     def view(self, state: Any, seat: jax.Array | int) -> View:
@@ -85,6 +88,11 @@ class Game(Protocol):
     def show(self, state: Any) -> str:
         """Write the board as a layout."""
         ...
+
+
+def repeat_step(game: Game, state: Any, joint: jax.Array, key: jax.Array) -> tuple[Any, Outcome]:
+    """A step once more, as it was, from the data [2] uint32 of its key that a trajectory keeps."""
+    return game.step(state, joint, jax.random.wrap_key_data(key))
 
 
 def views(game: Game, state: Any) -> View:

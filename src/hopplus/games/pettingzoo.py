@@ -30,8 +30,10 @@ def _start(game: Game, key: jax.Array) -> tuple[State, View]:
 
 
 @eqx.filter_jit
-def _step(game: Game, state: State, joint: jax.Array) -> tuple[State, View, Outcome]:
-    state, outcome = game.step(state, joint)
+def _step(
+    game: Game, state: State, joint: jax.Array, key: jax.Array
+) -> tuple[State, View, Outcome]:
+    state, outcome = game.step(state, joint, key)
     return state, views(game, state), outcome
 
 
@@ -88,6 +90,7 @@ class HopplusEnv(ParallelEnv[str, Observation, int]):
             self._rng = np.random.default_rng(seed)
         layout = (options or {}).get("layout")
         key = jax.random.key(int(self._rng.integers(2**32)))
+        self._key = jax.random.fold_in(key, 1)  # of the steps: boards stay those of the seed
         if layout is None:
             self._state, view = _start(self.game, key)
         else:
@@ -120,7 +123,8 @@ class HopplusEnv(ParallelEnv[str, Observation, int]):
         joint = np.full(self.game.seats, STAY, np.int32)
         for name in playing:
             joint[self._seat[name]] = actions.get(name, STAY)
-        self._state, view, outcome = _step(self.game, self._state, jnp.asarray(joint))
+        self._key, key = jax.random.split(self._key)
+        self._state, view, outcome = _step(self.game, self._state, jnp.asarray(joint), key)
         outcome = jax.device_get(outcome)
         observations = self._observations(view)
         self._returns = self._returns + outcome.reward

@@ -117,7 +117,10 @@ class StagHunt:
             jnp.ones(c.stags + c.hares, bool),
         )
 
-    def step(self, state: StagHuntState, joint: jax.Array) -> tuple[StagHuntState, Outcome]:
+    def step(
+        self, state: StagHuntState, joint: jax.Array, key: jax.Array
+    ) -> tuple[StagHuntState, Outcome]:
+        del key  # nothing is left to chance but the start
         c = self.config
         joint = joint.astype(jnp.int32)
         on_prey = (state.seats[:, None] == state.prey) & state.alive & state.present[:, None]

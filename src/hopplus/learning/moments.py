@@ -1,20 +1,18 @@
 """What was just played, as the parts beside the policy read and keep it."""
 
-from dataclasses import replace
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from hopplus.games.game import Game, views
+from hopplus.games.game import Game, repeat_step, views
 from hopplus.learning.ring import capacity, empty_ring
 from hopplus.models.opponent import others_views
 from hopplus.types import Memory, Outcome, Sample, State, Trajectory, View
 
 
 class Moments(eqx.Module):
-    """Steps of play, [..., ...]; what came of them follows from the rules.
+    """Steps of play, [..., ...]; what came of them follows from the rules and the step's key.
 
     `n` are the seats that learn; parts leave out (None) what they do not need.
     """
@@ -26,6 +24,7 @@ class Moments(eqx.Module):
     inferred: jax.Array | None = None  # [n, J] float32, what each took the others to be after or,
     # where goals are what can be taken, what they turned out to be after
     memory: Memory = None  # [n, ...] of each before the step
+    key: jax.Array | None = None  # [2] uint32, the data of the step's key
 
 
 def moments_of(trajectory: Trajectory, group: int, seats: np.ndarray, size: int) -> Moments:
@@ -38,6 +37,7 @@ def moments_of(trajectory: Trajectory, group: int, seats: np.ndarray, size: int)
         done=trajectory.outcome.done,
         inferred=trajectory.act.inferred[:, :, seats, :size],
         memory=trajectory.memory[group],
+        key=trajectory.key,
     )
 
 
@@ -74,8 +74,9 @@ def steps_seen(game: Game, ring: Moments, seats: np.ndarray) -> jax.Array:
 
 def own_sample(game: Game, moment: Moments, seat: jax.Array) -> Sample:
     """What the seat itself learns of a step."""
+    assert moment.key is not None
     order = (seat + jnp.arange(game.seats)) % game.seats
-    after, outcome = game.step(moment.state, moment.joint)
+    after, outcome = repeat_step(game, moment.state, moment.joint, moment.key)
     view = game.view(moment.state, seat)
     return Sample(
         view=view,
@@ -95,18 +96,25 @@ def own_sample(game: Game, moment: Moments, seat: jax.Array) -> Sample:
 def other_samples(game: Game, moment: Moments, seat: jax.Array, goals: jax.Array) -> Sample:
     """[N - 1] what the seat learns of what each other does, whom it takes to have goals
     [N - 1, G]; the others' views are the seat's own, turned."""
-    own = own_sample(game, moment, seat)
-    legal = views(game, moment.state).legal[(seat + jnp.arange(game.seats)) % game.seats]
-    seen = others_views(game.view(moment.state, seat), legal)
+    order = (seat + jnp.arange(game.seats)) % game.seats
+    own, legal = game.view(moment.state, seat), views(game, moment.state).legal[order]
+    present, joint = game.present(moment.state)[order], moment.joint[order]
 
     def of_other(place: jax.Array, view: View, goal: jax.Array) -> Sample:
-        # What a model of another does not look at stays the seat's own.
-        return replace(
-            own,
+        # A model of another looks at the view before the step alone: what comes of it is not
+        # computed, and in its place stands what was.
+        return Sample(
             view=view,
-            present=jnp.roll(own.present, -place),
-            joint=jnp.roll(own.joint, -place),
+            present=jnp.roll(present, -place),
+            joint=jnp.roll(joint, -place),
+            reward=jnp.zeros(game.seats),
+            after=own,
+            present_after=present,
+            legal_after=legal,
+            done=jnp.bool_(False),
+            later=own,
+            caught=jnp.int32(len(game.targets)),
             goal=goal,
         )
 
-    return jax.vmap(of_other)(jnp.arange(1, game.seats), seen, goals)
+    return jax.vmap(of_other)(jnp.arange(1, game.seats), others_views(own, legal), goals)

@@ -96,7 +96,7 @@ class OnlineWorld:
 
 
 def _kept(played: Moments) -> Moments:
-    return Moments(played.state, played.joint)
+    return Moments(played.state, played.joint, key=played.key)
 
 
 def _wrong(world: World, sample: Sample, tolerance: jax.Array) -> Metrics:

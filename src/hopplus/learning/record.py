@@ -42,10 +42,11 @@ def record(
 
     def step(carry: Any, _: None) -> tuple[Any, tuple[Rows, jax.Array]]:
         state, memory, key, over = carry
+        key_step = jax.random.fold_in(key, 1 + game.seats)  # as one more of the split would be
         key, *keys_act = jax.random.split(key, 1 + game.seats)
         seen = views(game, state)
         memory, act = seating.act(params, memory, seen, jnp.stack(keys_act))
-        after, outcome = game.step(state, act.action)
+        after, outcome = game.step(state, act.action, key_step)
         row = Rows(
             planes=seen.planes > 0,
             legal=seen.legal,

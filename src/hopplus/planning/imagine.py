@@ -48,12 +48,13 @@ class Imagination:
             place, memory = carry
             *fresh, key = now
             scene = self.stage.scene(place)
+            key_world = jax.random.fold_in(key, 2)  # as a third of the split would be
             key_own, key_others = jax.random.split(key)
             memory, act = self.decide(memory, scene.view, key_own)
             goals = self.goals_about(act.inferred)
             others = others_act(predict, scene, goals, key_others)
             joint = jnp.append(act.action, others)
-            after, turn = self.stage.simulate(place, joint)
+            after, turn = self.stage.simulate(place, joint, key_world)
             carry = jax.tree.map(
                 lambda new, old: jnp.where(turn.ended, new, old), tuple(fresh), (after, memory)
             )

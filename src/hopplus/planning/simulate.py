@@ -30,6 +30,20 @@ class Turn(eqx.Module):
     ended: jax.Array  # [] bool, the seat is gone or the episode over
 
 
+class Chance(eqx.Module):
+    """What is left to chance in an imagined step."""
+
+    others: jax.Array  # [N - 1] float32 from 0 to 1, by which the others' acts are drawn
+    world: jax.Array  # [] key, by which the world draws what comes of the acts
+
+
+def draw_chance(key: jax.Array, shape: tuple[int, ...], others: int) -> Chance:
+    """[*shape] of them."""
+    # The numbers use up a key's first draws; what is folded in is far behind these.
+    worlds = jax.random.split(jax.random.fold_in(key, 2**31), shape)
+    return Chance(jax.random.uniform(key, (*shape, others)), worlds)
+
+
 class Stage(Protocol):
     """Where one seat imagines: a world, learned or true. Seats run own first in all of it."""
 
@@ -41,8 +55,9 @@ class Stage(Protocol):
         """What is to be seen in a place."""
         ...
 
-    def simulate(self, place: Place, joint: jax.Array) -> tuple[Place, Turn]:
-        """The next place after a joint action [N]: the likeliest."""
+    def simulate(self, place: Place, joint: jax.Array, key: jax.Array) -> tuple[Place, Turn]:
+        """The next place after a joint action [N]: the likeliest where a world is learned, and one
+        that `key` draws where it is true and leaves something to chance."""
         ...
 
 
@@ -58,7 +73,7 @@ class LearnedStage(eqx.Module):
     def scene(self, place: Scene) -> Scene:
         return place
 
-    def simulate(self, place: Scene, joint: jax.Array) -> tuple[Scene, Turn]:
+    def simulate(self, place: Scene, joint: jax.Array, key: jax.Array) -> tuple[Scene, Turn]:
         view, prediction, gone = imagined(self.world, place.view, joint, self.horizon)
         legal = (prediction.legal > 0.5).at[:, STAY].set(True)  # staying always is
         turn = Turn(reward=prediction.reward, ended=gone[0] | (prediction.done > 0.5))
@@ -76,8 +91,8 @@ class TrueStage(eqx.Module):
     def scene(self, place: State) -> Scene:
         return Scene(self.game.view(place, 0), views(self.game, place).legal)
 
-    def simulate(self, place: State, joint: jax.Array) -> tuple[State, Turn]:
-        after, outcome = self.game.step(place, joint)
+    def simulate(self, place: State, joint: jax.Array, key: jax.Array) -> tuple[State, Turn]:
+        after, outcome = self.game.step(place, joint, key)
         return after, Turn(outcome.reward, ~self.game.present(after)[0] | outcome.done)
 
 

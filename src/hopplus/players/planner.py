@@ -14,7 +14,16 @@ from hopplus.models.opponent import others_views, predictor
 from hopplus.planning.one_step import one_step
 from hopplus.planning.root import averaged, choice_of, with_noise
 from hopplus.planning.search import Expand, Leaf, Reached, Verdict, search
-from hopplus.planning.simulate import LearnedStage, Place, Scene, Stage, TrueStage, scene_of
+from hopplus.planning.simulate import (
+    Chance,
+    LearnedStage,
+    Place,
+    Scene,
+    Stage,
+    TrueStage,
+    draw_chance,
+    scene_of,
+)
 from hopplus.players.actor import Actor
 from hopplus.players.choice import act_from
 from hopplus.players.mind import Mind
@@ -77,12 +86,11 @@ class Planner:
         c = self.config.within(self.game.horizon)
         with jax.named_scope("prepare"):
             root, leaf = self.root(params, memory, view)
-            shape = (c.trees, c.simulations or 0, self.game.seats - 1)
-            chance = jax.random.uniform(key_chance, shape)
+            chance = draw_chance(key_chance, (c.trees, c.simulations or 0), self.game.seats - 1)
 
         look = search if c.kind == "tree" else one_step
 
-        def grow(chance: jax.Array, key: jax.Array) -> Verdict:
+        def grow(chance: Chance, key: jax.Array) -> Verdict:
             key_goals, key_noise = jax.random.split(key)
             supposed = self.supposing(params, root, key_goals)
             return look(self.expand(params), supposed, with_noise(leaf, c, key_noise), chance, c)
@@ -122,13 +130,13 @@ class Planner:
         return LearnedStage(mind.world, self.game.horizon)
 
     def expand(self, mind: Mind) -> Expand:
-        """How a thought leads to another: [N - 1] uniform numbers are its chance."""
+        """How a thought leads to another."""
         stage, every = self.stage(mind), self.config.infer_every
         others = self._others(mind)
 
-        def expand(thought: Thought, action: jax.Array, chance: jax.Array) -> Reached:
-            joint = jnp.append(action, drawn_by(chance, thought.others))
-            place, turn = stage.simulate(thought.place, joint)
+        def expand(thought: Thought, action: jax.Array, chance: Chance) -> Reached:
+            joint = jnp.append(action, drawn_by(chance.others, thought.others))
+            place, turn = stage.simulate(thought.place, joint, chance.world)
             scene, depth = stage.scene(place), thought.depth + 1
             memory, inferred, goals = thought.memory, thought.inferred, thought.goals
             if every:
