@@ -74,7 +74,7 @@ def infer(memory: BeliefMemory, view: View, models: Any = TABLE) -> tuple[Belief
 @jit
 def stepped(state: Any, joint: jax.Array) -> tuple[Any, View]:
     """The next state, and what the first seat sees of it."""
-    after, _ = GAME_MADE.step(state, joint)
+    after, _ = GAME_MADE.step(state, joint, jax.random.key(0))
     return after, GAME_MADE.view(after, 0)
 
 
@@ -82,6 +82,14 @@ def open_board() -> tuple[Any, View]:
     """All can stay and go right, the first other can hunt stags and hares too."""
     state = replace(GAME_MADE.parse("0 . .\n1Sh . .\n2 . h"), steps=jnp.int32(0))
     return state, jit(lambda state: GAME_MADE.view(state, 0))(state)
+
+
+def seen_step(part: BeliefPart, board: str, joint: list[int]) -> tuple[BeliefMemory, View]:
+    """A fresh memory of a board, and what the first seat sees after a step from there."""
+    state = GAME_MADE.parse(board)
+    before = jit(lambda state: GAME_MADE.view(state, 0))(state)
+    seen = replace(part.start(), cell=part._cells(before), things=part._things(before))
+    return seen, stepped(state, jnp.array(joint))[1]
 
 
 def chance(belief: jax.Array) -> np.ndarray:
@@ -135,8 +143,6 @@ def test_nothing_follows_from_those_who_do_not_act() -> None:
 
 def test_what_leavers_took_is_counted_and_older_times_discounted() -> None:
     counts = jnp.array([[2.0, 4.0], [1.0, 1.0]])
-    memory, _ = infer(PART.start(), open_board()[1])
-    memory = replace(memory, counts=counts)
     cases: list[tuple[str, list[int], list[list[float]]]] = [
         ("0 . .\n12S . .\n. h h", [STAY, HUNT_STAG, HUNT_STAG], [[2, 2], [1.5, 0.5]]),
         ("0 . .\n1h 2S .\n. . h", [STAY, HUNT_HARE, HUNT_STAG], [[1, 3], [1, 1]]),  # one in vain
@@ -144,7 +150,8 @@ def test_what_leavers_took_is_counted_and_older_times_discounted() -> None:
         ("0 . .\n1h 2h .\n. . S", [RIGHT, STAY, STAY], [[2, 4], [1, 1]]),
     ]
     for board, joint, expected in cases:
-        _, view = stepped(GAME_MADE.parse(board), jnp.array(joint))
+        memory, view = seen_step(PART, board, joint)
+        memory = replace(memory, counts=counts)
         after, _ = infer(memory, view)
         np.testing.assert_allclose(after.counts, expected)
         # At an episode's end the last step counts as well, and the next begins with that.
@@ -163,9 +170,8 @@ def test_who_stays_to_the_end_has_taken_nothing() -> None:
     part = BeliefPart(GAME, replace(CONFIG, none=True))
     assert part.kinds == 3
     counts = jnp.array([[2.0, 4.0, 6.0], [1.0, 1.0, 3.0]])
-    memory = replace(part.start(), counts=counts, there=jnp.ones(2, bool))
-    board = GAME_MADE.parse("0 . .\n1h 2h .\n. . S")
-    _, view = stepped(board, jnp.array([STAY, STAY, HUNT_HARE]))
+    memory, view = seen_step(part, "0 . .\n1h 2h .\n. . S", [STAY, STAY, HUNT_HARE])
+    memory = replace(memory, counts=counts)
     expected = np.array([[1, 2, 4], [0.5, 1.5, 1.5]])  # the first stayed, the second took a hare
     begun = part.again(memory, view)
     np.testing.assert_allclose(begun.counts, expected)

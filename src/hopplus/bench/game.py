@@ -15,12 +15,13 @@ import numpy as np
 from hopplus.config import GameConfig
 from hopplus.games import make_game
 from hopplus.games.game import Game
-from hopplus.games.stag_hunt import StagHunt
 from hopplus.learning.rollout import Play, rollout, start
 from hopplus.players.seating import Seating, seat_players
 from hopplus.types import Trajectory
 
-PLAIN_RULES = Path(__file__).resolve().parents[3] / "tests" / "plain_stag_hunt.py"
+TESTS = Path(__file__).resolve().parents[3] / "tests"
+# Games that have a second reading of their rules, in plain Python.
+PLAIN_RULES = {"stag-hunt-v1": "plain_stag_hunt.py"}
 PLAIN_GAMES = 32  # few, because plain Python is slow
 
 
@@ -73,7 +74,7 @@ def measure_game(config: GameConfig, games: int, seconds: float, seed: int = 0) 
         began = time.perf_counter()
         plays, _ = jax.block_until_ready(_go((game, seating), plays, steps))
         rates.append(games * steps / (time.perf_counter() - began))
-    plain_rate, compared = _measure_plain(game, seating, key)
+    plain_rate, compared = _measure_plain(config, game, seating, key)
     return GameSpeed(
         games=games,
         compile_seconds=compile_seconds,
@@ -95,14 +96,18 @@ def _record(game: Game, seating: Seating, plays: Play, steps: int) -> tuple[Traj
     return trajectory, planes
 
 
-def _measure_plain(game: Game, seating: Seating, key: jax.Array) -> tuple[float | None, int]:
+def _measure_plain(
+    c: Any, game: Game, seating: Seating, key: jax.Array
+) -> tuple[float | None, int]:
     """Step games by the plain rules, views and legality included; check that both agree."""
-    if not isinstance(game, StagHunt) or not PLAIN_RULES.exists():
+    rules_file = TESTS / PLAIN_RULES.get(game.name, "")
+    if not rules_file.is_file():
         return None, 0
-    plain = _load(PLAIN_RULES)
-    c = game.config
+    plain = _load(rules_file)
     names = set(plain.Rules.__dataclass_fields__) - {"height", "width"}
-    rules = plain.Rules(height=c.rows, width=c.columns, **{n: getattr(c, n) for n in names})
+    rules = plain.Rules(
+        height=game.shape[0], width=game.shape[1], **{n: getattr(c, n) for n in names}
+    )
     plays = _start(game, seating, key, PLAIN_GAMES)
     trajectory, planes = jax.device_get(_record(game, seating, plays, 64))
     done, reward = trajectory.outcome.done, trajectory.outcome.reward
@@ -116,7 +121,7 @@ def _measure_plain(game: Game, seating: Seating, key: jax.Array) -> tuple[float 
                 text = game.show(state)
                 board = plain.read(rules, text)
             began = time.perf_counter()
-            seen = [plain.view(rules, board, seat) for seat in range(c.seats)]
+            seen = [plain.view(rules, board, seat) for seat in range(game.seats)]
             board, result = plain.step(rules, board, joints[t][b])
             spent += time.perf_counter() - began
             same = np.allclose(result.rewards, reward[t, b], atol=1e-6)

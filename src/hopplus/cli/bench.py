@@ -15,6 +15,8 @@ from hopplus.cli.bench_report import BenchReport
 from hopplus.cli.bench_search import BenchSearch
 from hopplus.cli.options import check_games, check_positive, check_seed
 from hopplus.config import GameConfig, TrainConfig, default_game
+from hopplus.games import make_game
+from hopplus.games.game import board_size
 from hopplus.presets import PRESETS
 from hopplus.runs.progress import Progress
 from hopplus.runs.watchdog import Watchdog
@@ -45,8 +47,9 @@ class BenchGame:
         if self.json:
             print(json.dumps({"machine": machine, **speed.as_json()}, indent=2))
             return 0
-        c = self.game
-        print(f"{c.name}, {c.rows}x{c.columns}, {c.seats} seats, {self.games:,} games, {machine}")
+        game = make_game(self.game)
+        head = f"{game.name}, {board_size(game)}, {game.seats} seats"
+        print(f"{head}, {self.games:,} games, {machine}")
         print(f"compilation    {speed.compile_seconds:14,.1f} s")
         print(f"JAX rules      {speed.rate:14,.0f} steps/s (best {speed.best_rate:,.0f})")
         if speed.plain_rate is None:
@@ -77,7 +80,7 @@ class BenchTrain:
             return 0
         c = self.config
         print(
-            f"PPO, {c.game.name} {c.game.rows}x{c.game.columns}, {c.game.seats} seats,"
+            f"PPO, {c.game.name} {board_size(make_game(c.game))}, {c.game.seats} seats,"
             f" {c.ppo.games:,} games, {c.seeds} seeds, {device_line()}"
         )
         print(f"first update     {speed.first_update_seconds:12,.1f} s, compilation included")

@@ -15,6 +15,8 @@ from hopplus.config import (
     TrainConfig,
     default_game,
 )
+from hopplus.games import make_game
+from hopplus.games.game import board_size
 from hopplus.runs.watchdog import Watchdog
 from hopplus.runtime import device_line
 
@@ -55,9 +57,9 @@ class BenchSearch:
             )
         config = TrainConfig(game=self.game, parts=self.parts)
         out: dict[str, Any] = {"machine": device_line(), "speeds": []}
-        g, c = self.game, self.search
+        g, c = make_game(self.game), self.search
         self._say(
-            f"{g.name} {g.rows}x{g.columns}, {g.seats} seats that all search, {self.games:,} games,"
+            f"{g.name} {board_size(g)}, {g.seats} seats that all search, {self.games:,} games,"
             f" {c.trees} trees; {device_line()}"
         )
         peer = self.mctx

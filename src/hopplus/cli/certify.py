@@ -15,6 +15,7 @@ from hopplus.evaluation.certificate import Certificate
 from hopplus.evaluation.references import References
 from hopplus.evaluation.statistics import ENOUGH
 from hopplus.games import make_game
+from hopplus.games.game import board_size
 from hopplus.learning.restore import find_guests
 from hopplus.report.adaptation import PRACTISED, certificate_page, certificate_rows
 from hopplus.runs.progress import Progress
@@ -60,13 +61,14 @@ class Certify:
             seed=self.seed,
             trial=self.trial,
         )
-        wanted = companies(self.against, make_game(self.game))
+        game = make_game(self.game)
+        wanted = companies(self.against, game)
         guests = find_guests([name for company in wanted for name in company])
         asked = Certificate(config, wanted, guests, self.episodes)
         path = asked.kept_at(self.out)
         with Progress("certifying", asked.total_steps, "steps", where=path) as progress:
             found = asked.measure(self.out, progress.advance)
-        title = f"{self.game.rows}x{self.game.columns}, {self.seeds} seeds"
+        title = f"{board_size(game)}, {self.seeds} seeds"
         page = written(
             path.with_suffix(".html"), lambda: certificate_page(found, title, this_command())
         )

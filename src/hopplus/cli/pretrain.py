@@ -21,6 +21,7 @@ from hopplus.config import (
 )
 from hopplus.diagnosis.measures import write_measures
 from hopplus.diagnosis.models import make_diagnosis, measure_seeds
+from hopplus.games import make_game
 from hopplus.learning.parts import doubts
 from hopplus.learning.pretrain import Epoch, new_pretrain, open_session, pretrain
 from hopplus.runs.folder import RunFolder, check_name
@@ -53,7 +54,8 @@ class Pretrain:
         stamped = f"{config.kind}-{time.strftime('%Y%m%d-%H%M%S')}"
         name = check_name(stamped if self.name is None else self.name)
         run = new_pretrain(self.runs / name, config)
-        for doubt in doubts(config, from_json(GameConfig, run.facts()["game"])):
+        game = make_game(from_json(GameConfig, run.facts()["game"]))
+        for doubt in doubts(config, game):
             say(doubt)
         return carry_on_pretrain(run, self.json)
 

@@ -13,6 +13,7 @@ from hopplus.config.check import (
     check_whole,
 )
 from hopplus.config.game import (
+    DEFAULT_GAME,
     GAMES,
     GameConfig,
     GameRow,
@@ -48,6 +49,7 @@ from hopplus.config.train import FOR_EVER, MIXED, PPOConfig, TrainConfig
 RunConfig: TypeAlias = TrainConfig | PretrainConfig  # what a run folder may be of
 
 __all__ = [
+    "DEFAULT_GAME",
     "FOR_EVER",
     "GAMES",
     "LARGE",

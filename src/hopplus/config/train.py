@@ -162,12 +162,6 @@ class TrainConfig:
                 self.ppo.prosociality,
                 "0 with imagination, where nobody knows what others get once the seat has left",
             )
-            check(
-                self.game.sight is None,
-                "game.sight",
-                self.game.sight,
-                "not given with imagination, which needs to see the whole board",
-            )
 
     def _check_search(self) -> None:
         """What learning from a search goes together with."""

@@ -40,7 +40,7 @@ ILLNESSES = {
     "unequal-game": Illness(
         "game",
         "the game itself does not treat its seats alike",
-        "Make the rules equal (game.strength), or compare each seat with itself only.",
+        "Make the rules equal, or compare each seat with itself only.",
     ),
     **DATA_ILLNESSES,
     "fewer-updates": Illness(
@@ -194,7 +194,7 @@ def game_checks(game: Game, settings: SeatsSettings, on_step: OnStep) -> list[Ch
                 "The game: rules",
                 f"Boards cannot be turned, because a seat does not see {game.hidden}.",
                 figures=found.as_json(),
-                unknown="Try the game without --game.sight.",
+                unknown="Try the game with settings under which a seat sees all that counts.",
                 decides=False,  # what comes of playing it does
             )
         ]

@@ -12,8 +12,9 @@ class Target(NamedTuple):
     """A kind of thing on the board that a player may be after."""
 
     plane: int  # where it shows in a view
-    action: int  # what takes it, on its cell
+    action: int | None  # what takes it, on its cell; None where walking onto it does
     letter: str  # how a layout writes it
+    drawing: str = ""  # as in `hopplus.games.sprites`; the letter on a disc where there is none
 
 
 class Game(Protocol):
@@ -21,7 +22,8 @@ class Game(Protocol):
 
     Planes of a view are the seats (ego first), the obstacles, then one for each target. The first
     five actions are the moves up, down, left, right and stay. Chance enters by key only, so a
-    planner that holds a state cannot see what is to come.
+    planner that holds a state cannot see what is to come. Whether seats leave, and whether things
+    that were taken come back, is up to the game.
     """
 
     @property
@@ -47,12 +49,28 @@ class Game(Protocol):
 
     @property
     def hidden(self) -> str | None:
-        """What rules depend on and a view does not show, in words; None for nothing."""
+        """What rules depend on and a view does not show, in words; None for nothing. Chance that is
+        still to come is not meant."""
+        ...
+
+    @property
+    def sees_all(self) -> bool:
+        """Whether a view shows the whole board, so that nobody comes into sight or goes out."""
+        ...
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether the rules treat all seats alike."""
         ...
 
     @property
     def best_joint_return(self) -> float:
         """What all seats together can get from an episode at most."""
+        ...
+
+    def describe(self) -> tuple[str, Mapping[str, Any]]:
+        """The game and its settings in one line, as a text with {places} and what belongs there, so
+        that a page can say it in the reader's language."""
         ...
 
     def init(self, key: jax.Array) -> Any:
@@ -88,6 +106,12 @@ class Game(Protocol):
     def show(self, state: Any) -> str:
         """Write the board as a layout."""
         ...
+
+
+def board_size(game: Game) -> str:
+    """Height and width, as in 4x4."""
+    height, width, _ = game.shape
+    return f"{height}x{width}"
 
 
 def repeat_step(game: Game, state: Any, joint: jax.Array, key: jax.Array) -> tuple[Any, Outcome]:

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from pettingzoo.utils.env import ParallelEnv
 
-from hopplus.config import ConfigError, GameConfig, StagHuntConfig
+from hopplus.config import DEFAULT_GAME, ConfigError, GameConfig, find_game, make_config
 from hopplus.games import make_game
 from hopplus.games.game import Game, views
 from hopplus.games.grid import STAY
@@ -175,17 +175,20 @@ class HopplusEnv(ParallelEnv[str, Observation, int]):
 
 
 def parallel_env(
-    config: GameConfig | None = None, *, render_mode: str | None = None, **settings: Any
+    game: str | GameConfig = DEFAULT_GAME, *, render_mode: str | None = None, **settings: Any
 ) -> HopplusEnv:
-    """A game as a PettingZoo environment.
+    """A game as a PettingZoo environment, by its name or by settings that are all made.
 
-    Settings are those of the game, as in `parallel_env(size=8, stags=2, render_mode="ansi")`, or
-    one `config` that holds them all.
+    Further settings are those of the game, as in `parallel_env(size=8, render_mode="ansi")` or
+    `parallel_env("my_package.games:ROW", seats=3)`.
     """
-    if config is not None and settings:
-        raise ConfigError("give either a config or single settings, not both")
-    known = [field.name for field in dataclasses.fields(StagHuntConfig)]
+    if not isinstance(game, str):
+        if settings:
+            raise ConfigError("give either a config or single settings, not both")
+        return HopplusEnv(make_game(game), render_mode)
+    kind: Any = find_game(game).config
+    known = [field.name for field in dataclasses.fields(kind) if field.name != "name"]
     for name in settings:
         if name not in known:
             raise ConfigError(f"the game has no setting {name}; it has {', '.join(known)}")
-    return HopplusEnv(make_game(config or StagHuntConfig(**settings)), render_mode)
+    return HopplusEnv(make_game(make_config(game, **settings)), render_mode)

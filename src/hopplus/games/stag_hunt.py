@@ -6,6 +6,7 @@ Prey are one array, stags first, then hares, so that every rule about a catch is
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -15,6 +16,7 @@ import numpy as np
 from hopplus.config import ConfigError, StagHuntConfig
 from hopplus.games import grid, layout
 from hopplus.games.game import Target
+from hopplus.games.sprites import SPRITES
 from hopplus.types import Outcome, View
 
 HUNT_STAG, HUNT_HARE = 5, 6
@@ -71,21 +73,32 @@ class StagHunt:
     def targets(self) -> Mapping[str, Target]:
         return MappingProxyType(
             {
-                "stag": Target(self.seats + 1, HUNT_STAG, LETTERS[0]),
-                "hare": Target(self.seats + 2, HUNT_HARE, LETTERS[1]),
+                "stag": Target(self.seats + 1, HUNT_STAG, LETTERS[0], SPRITES["S"]),
+                "hare": Target(self.seats + 2, HUNT_HARE, LETTERS[1], SPRITES["h"]),
             }
         )
 
     @property
     def hidden(self) -> str | None:
-        c = self.config
-        if c.sight is not None:
-            return "what is out of sight (game.sight)"
-        if c.grace is not None:
-            return "when the first prey was caught (game.grace)"
-        if len(set(c.weights)) > 1:
-            return "who is stronger (game.strength)"
-        return None
+        unseen = {
+            "what is out of sight (game.sight)": not self.sees_all,
+            "when the first prey was caught (game.grace)": self.config.grace is not None,
+            "who is stronger (game.strength)": not self.symmetric,
+        }
+        return " and ".join(words for words, held in unseen.items() if held) or None
+
+    @property
+    def sees_all(self) -> bool:
+        return self.config.sight is None
+
+    @property
+    def symmetric(self) -> bool:
+        return len(set(self.config.weights)) == 1
+
+    def describe(self) -> tuple[str, Mapping[str, Any]]:
+        text = "{name}, {rows}x{columns}, stags: {stags}, hares: {hares}, obstacles: {obstacles}"
+        names = ("name", "rows", "columns", "stags", "hares", "obstacles")
+        return text, {name: getattr(self.config, name) for name in names}
 
     @property
     def best_joint_return(self) -> float:

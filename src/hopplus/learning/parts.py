@@ -76,16 +76,16 @@ def make_setting(
             part = OpponentPart(game.shape, game.seats, actions, size, net, weights)
             return Setting(config, part, sampler, prior)
         case PretrainWorld():
-            check_world(config.world, game_config, game)
+            check_world(config.world, game)
             return Setting(config, WorldPart(board_of(game), config.world), Sampler(game), None)
 
 
-def check_world(config: WorldConfig, game_config: GameConfig, game: Game) -> None:
+def check_world(config: WorldConfig, game: Game) -> None:
     """Raise `ConfigError` where a world model cannot be one of such a game."""
-    if game_config.sight is not None and config.head == "structured":
+    if not game.sees_all and config.head == "structured":
         raise ConfigError(
-            "with game.sight others come into sight and go out of it, of which the structured world"
-            " model knows nothing: take --world.head cells"
+            f"nobody sees {game.hidden}, so that others come into sight and go out of it, of which"
+            " the structured world model knows nothing: take --world.head cells"
         )
     given = len(config.channel_weights)
     if given not in (0, game.shape[2]):
@@ -94,21 +94,11 @@ def check_world(config: WorldConfig, game_config: GameConfig, game: Game) -> Non
         )
 
 
-def doubts(config: PretrainConfig, game: GameConfig) -> list[str]:
+def doubts(config: PretrainConfig, game: Game) -> list[str]:
     """What no model of this kind can know of such a game, in sentences."""
-    found = []
-    if isinstance(config, PretrainWorld):
-        if len(set(game.weights)) > 1:
-            found.append(
-                "game.strength is unequal, and a model that serves all seats is not told which seat"
-                " it is: expect errors in the reward"
-            )
-        if game.grace:
-            found.append(
-                "with game.grace the end depends on when the first catch was, which no view tells:"
-                " expect errors in the episode's end"
-            )
-    return found
+    if isinstance(config, PretrainWorld) and game.hidden:
+        return [f"no view tells {game.hidden}: expect errors in what depends on it"]
+    return []
 
 
 def class_weights_of(config: PretrainConfig, data: Data) -> tuple[float, ...]:

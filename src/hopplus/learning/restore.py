@@ -67,7 +67,7 @@ def learning_seats(config: TrainConfig) -> list[int]:
 
 def learns_everywhere(config: TrainConfig) -> bool:
     """Whether every seat learns, so that no seat should do better than another."""
-    alike = len(set(config.game.weights)) == 1
+    alike = make_game(config.game).symmetric
     return len(learning_seats(config)) == config.game.seats and alike
 
 
@@ -182,8 +182,13 @@ def make_learner(
     if "learn" not in names:
         raise ConfigError("nobody learns: at least one of --seats must be learn")
     game = make_game(config.game)
+    if "imagination" in config.parts and not game.sees_all:
+        raise ConfigError(
+            "--parts has imagination, which needs to see the whole board, but nobody sees"
+            f" {game.hidden}"
+        )
     if "world" in config.parts:
-        check_world(config.world.model, config.game, game)
+        check_world(config.world.model, game)
     actor = make_actor("learn", game, config, shown)
     player = with_search(actor, game, config.search.valuing(config.ppo.discount))
     company = make_company(names, game, guests, player, trial=config.trial)

@@ -2,9 +2,11 @@
 
 Within an episode it is multiplied by how likely each action seen would have been for each goal.
 From episode to episode it begins with how often the other was seen to take each kind. Nothing in it
-is about who sits where: only views are read.
+is about who sits where: only views are read. What was taken is told by what is gone from the board,
+not by who is, so that it works in games that nobody leaves.
 """
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -26,7 +28,14 @@ class BeliefMemory(eqx.Module):
     counts: jax.Array  # [N - 1, K] float32, what it was seen to take, older times discounted
     belief: jax.Array  # [N - 1, K] float32, log-probabilities
     expected: jax.Array  # [N - 1, K, A] float32, log-probabilities of its next act for each goal
-    there: jax.Array  # [N - 1] bool, it is present and these are known
+    cell: jax.Array  # [N - 1] int32, where it was seen last; -1 where it was not there to be seen
+    things: jax.Array  # [H * W, K] bool, what was seen on the board then
+    took: jax.Array  # [N - 1] bool, it has taken something in this episode
+
+    @property
+    def there(self) -> jax.Array:
+        """[N - 1] bool, it is present and what is expected of it is known."""
+        return self.cell >= 0
 
 
 @dataclass(frozen=True)
@@ -56,11 +65,12 @@ class BeliefPart:
         """The memory before the next episode, from what was seen at the end of this one."""
         if not self.config.across:
             return self.start()
-        counts = self._counted(memory, view)
-        if self.config.none:  # who is there to the end has taken nothing
-            stayed = jax.nn.one_hot(jnp.full(self.others, self.kinds - 1), self.kinds)
-            older = self.config.discount * counts + stayed
-            counts = jnp.where(self._present(view)[:, None], older, counts)
+        counts, took = self._counted(memory, view)
+        if self.config.none:
+            idle = (self._cells(view) >= 0) & ~took
+            nothing = jax.nn.one_hot(jnp.full(self.others, self.kinds - 1), self.kinds)
+            older = self.config.discount * counts + nothing
+            counts = jnp.where(idle[:, None], older, counts)
         return self._begun(counts)
 
     def infer(
@@ -74,11 +84,14 @@ class BeliefPart:
         belief = memory.belief + jnp.where(acted[:, None], jnp.log(likely), 0.0)
         belief = jax.nn.log_softmax(belief)
         legal = views(self._game, self._game.seen(view)).legal
+        counts, took = self._counted(memory, view)
         after = BeliefMemory(
-            counts=self._counted(memory, view),
+            counts=counts,
             belief=belief,
             expected=self._expected(models, view, legal),
-            there=self._present(view),
+            cell=self._cells(view),
+            things=self._things(view),
+            took=took,
         )
         return after, jnp.exp(belief)
 
@@ -89,7 +102,9 @@ class BeliefPart:
             counts=counts,
             belief=jnp.log(frequency),
             expected=jnp.zeros((self.others, self.kinds, actions)),
-            there=jnp.zeros(self.others, bool),
+            cell=jnp.full(self.others, -1, jnp.int32),
+            things=jnp.zeros((math.prod(self._game.shape[:2]), len(self._game.targets)), bool),
+            took=jnp.zeros(self.others, bool),
         )
 
     def _expected(self, models: OpponentModel, view: View, legal: jax.Array) -> jax.Array:
@@ -100,14 +115,33 @@ class BeliefPart:
 
         return jax.vmap(told, out_axes=1)(jnp.eye(self.kinds))
 
-    def _present(self, view: View) -> jax.Array:
-        return view.planes[..., 1 : self.others + 1].any(axis=(0, 1))
+    def _cells(self, view: View) -> jax.Array:
+        """[N - 1] int32 where each is; -1 where it is not to be seen."""
+        planes = view.planes[..., 1 : self.others + 1].reshape(-1, self.others)
+        return jnp.where(planes.any(axis=0), planes.argmax(axis=0), -1).astype(jnp.int32)
 
-    def _counted(self, memory: BeliefMemory, view: View) -> jax.Array:
-        """[N - 1, K] the counts with what those took who have just left."""
-        left = memory.there & ~self._present(view)
-        takes = np.array([target.action for target in self._game.targets.values()])
-        took = left[:, None] & (view.last_actions[1:, None] == takes)
-        took = jnp.pad(took, ((0, 0), (0, self.kinds - len(takes))))
-        older = jnp.where(took.any(axis=1, keepdims=True), self.config.discount, 1.0)
-        return memory.counts * older + took
+    def _things(self, view: View) -> jax.Array:
+        """[H * W, K] bool, which kinds of things are in each cell."""
+        shown = np.array([target.plane for target in self._game.targets.values()])
+        return view.planes.reshape(-1, view.planes.shape[-1])[:, shown] > 0
+
+    def _counted(self, memory: BeliefMemory, view: View) -> tuple[jax.Array, jax.Array]:
+        """[N - 1, K] the counts with what each has just taken, and [N - 1] bool who has taken
+        anything in this episode.
+
+        A thing is taken by whoever stood on it and did what takes it or, where walking does, stands
+        there now; and it is gone. One of several who did the same to it in vain sees it stay.
+        """
+        before, now, left = memory.cell, self._cells(view), memory.things & ~self._things(view)
+        took = []
+        for kind, target in enumerate(self._game.targets.values()):
+            if target.action is None:
+                place, acted = now, memory.there
+            else:
+                place, acted = before, view.last_actions[1:] == target.action
+            took.append(acted & (place >= 0) & left[jnp.maximum(place, 0), kind])
+        if self.config.none:
+            took.append(jnp.zeros(self.others, bool))
+        found = jnp.stack(took, axis=1)
+        older = jnp.where(found.any(axis=1, keepdims=True), self.config.discount, 1.0)
+        return memory.counts * older + found, memory.took | found.any(axis=1)

@@ -118,7 +118,8 @@ class Seek:
             view.planes[..., plane] > 0 for plane in (0, self.target.plane, self.obstacles)
         )
         wanted = jnp.zeros(view.legal.shape, bool).at[:STAY].set(first_moves(here, things, walls))
-        wanted = wanted.at[self.target.action].set((here & things).any())
+        if self.target.action is not None:  # else it is taken by being walked onto
+            wanted = wanted.at[self.target.action].set((here & things).any())
         wanted = wanted.at[STAY].set(~wanted.any())
         return uniform(wanted)
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from hopplus.config import TrainConfig, differing
 from hopplus.evaluation.statistics import Estimate, apart, estimate
+from hopplus.games import make_game
 from hopplus.report.curves import curves_section
 from hopplus.report.page import Page, Section
 from hopplus.report.replay import replay_section
@@ -214,10 +215,8 @@ def _learns(run: Summary, say: Words) -> str:
 def _game(config: TrainConfig | None, say: Words) -> str:
     if config is None:
         return ""
-    game = config.game
-    text = "{name}, {rows}x{columns}, stags: {stags}, hares: {hares}, obstacles: {obstacles}"
-    values = {name: getattr(game, name) for name in ("name", "rows", "columns", "stags", "hares")}
-    return say(text, **values, obstacles=game.obstacles)
+    text, values = make_game(config.game).describe()
+    return say(text, **values)
 
 
 def _seats(run: Summary) -> str:
