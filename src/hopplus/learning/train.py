@@ -10,9 +10,10 @@ import jax
 import numpy as np
 
 from hopplus.config import TrainConfig
+from hopplus.learning.checkpoints import load_learning, split_learning
 from hopplus.learning.learner import Learning
 from hopplus.learning.programs import Update, first_and_next, next_of
-from hopplus.learning.restore import empty_learning, learning_seats, restored_learner
+from hopplus.learning.restore import learning_seats, restored_learner
 from hopplus.learning.tensorboard_curves import Pace, training_curves
 from hopplus.runs.checkpoint import steps_of
 from hopplus.runs.folder import RunError, RunFolder, plain
@@ -54,15 +55,14 @@ def _train(run: RunFolder, on_update: Callable[[Moment], None]) -> dict[str, Any
     config = run.config()
     learner = restored_learner(run)
     began = time.monotonic()
-    saved = steps_of(run.checkpoints)
-    found = run.load(empty_learning(learner, config)) if saved else None
-    done, earlier = (found.step, found.facts.get("seconds", 0.0)) if found else (0, 0.0)
+    found = load_learning(run, learner, config) if steps_of(run.checkpoints) else None
+    done, earlier = (found[1].step, found[1].facts.get("seconds", 0.0)) if found else (0, 0.0)
     if done == config.updates and (result := run.result()):
         return result
     learning: Learning
     update: Update
     if found:
-        learning, update = found.tree, next_of(learner, config)
+        learning, update = found[0], next_of(learner, config)
     else:
         learning, update = first_and_next(learner, config)
     run.rewind(done)
@@ -87,7 +87,7 @@ def _train(run: RunFolder, on_update: Callable[[Moment], None]) -> dict[str, Any
             if stop or number == config.updates or number % config.checkpoint_every == 0:
                 seconds = earlier + time.monotonic() - began
                 facts = {"score": _score(late, learning_in), "seconds": seconds}
-                run.save(number, learning, facts, config.keep)
+                run.save(number, split_learning(learner, learning), facts, config.keep)
             if stop and number < config.updates:
                 raise KeyboardInterrupt
     spent = time.monotonic() - began
