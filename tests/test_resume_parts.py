@@ -58,7 +58,7 @@ def made_of(learner: Learner) -> tuple[Any, ...]:
     parts = [(part.name, part.config, getattr(part, "updates", None)) for part in beside.parts]
     dreams = beside.dreams.config if beside.dreams else None
     own = (learner.game, learner.seating, learner.config, learner.updates, learner.learning)
-    return *own, parts, dreams, beside.updates
+    return *own, parts, dreams
 
 
 @pytest.fixture(scope="module")

@@ -26,6 +26,7 @@ from hopplus.config.models import (
 )
 from hopplus.config.net import NetConfig
 from hopplus.config.online import (
+    PARTS,
     GoalOnline,
     ImagineConfig,
     OnlineConfig,
@@ -44,6 +45,7 @@ __all__ = [
     "LARGE",
     "MANY",
     "MIXED",
+    "PARTS",
     "BeliefConfig",
     "ConfigError",
     "FitConfig",

@@ -1,6 +1,8 @@
 """Settings of the parts that learn beside the policy: goals, opponents, the world, imagination."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Annotated, Any, Literal, TypeAlias
 
 import tyro
@@ -18,7 +20,33 @@ from hopplus.config.models import GoalConfig, WorldConfig
 from hopplus.config.net import NetConfig
 
 PartName: TypeAlias = Literal["opponent", "goal", "belief", "world", "imagination"]
-PARTS: tuple[PartName, ...] = ("opponent", "goal", "belief", "world", "imagination")
+
+
+@dataclass(frozen=True)
+class PartRule:
+    """Where the settings of a part are, and what it goes together with."""
+
+    settings: str  # the field of `TrainConfig`
+    needs: tuple[PartName, ...] = ()
+    not_with: Mapping[PartName, str] = field(default_factory=dict)  # and why
+
+
+PARTS: Mapping[PartName, PartRule] = MappingProxyType(
+    {
+        "opponent": PartRule("opponent"),
+        "goal": PartRule("goal"),
+        "belief": PartRule(
+            "belief",
+            needs=("opponent",),
+            not_with={
+                "goal": "--parts has goal and belief, of which opponent models are told only one",
+                "imagination": "--parts has belief, which is about real acts, and imagination",
+            },
+        ),
+        "world": PartRule("world"),
+        "imagination": PartRule("imagine", needs=("opponent", "world")),
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -182,12 +210,10 @@ def check_parts(parts: tuple[PartName, ...]) -> None:
     """Raise `ConfigError` for parts that do not exist or lack what they stand on."""
     for name in parts:
         check(name in PARTS, "--parts", name, ", ".join(PARTS))
-    if "belief" in parts and "opponent" not in parts:
-        raise ConfigError("--parts has belief, which needs opponent")
-    if "belief" in parts and "goal" in parts:
-        raise ConfigError("--parts has goal and belief, of which opponent models are told only one")
-    if "belief" in parts and "imagination" in parts:
-        raise ConfigError("--parts has belief, which is about real acts, and imagination")
-    lacking = {"opponent", "world"} - set(parts)
-    if "imagination" in parts and lacking:
-        raise ConfigError(f"--parts has imagination, which needs {' and '.join(sorted(lacking))}")
+    for name in parts:
+        rule = PARTS[name]
+        if lacking := [need for need in rule.needs if need not in parts]:
+            raise ConfigError(f"--parts has {name}, which needs {' and '.join(lacking)}")
+        for other, why in rule.not_with.items():
+            if other in parts:
+                raise ConfigError(why)

@@ -17,8 +17,10 @@ from hopplus.config.game import GameConfig
 from hopplus.config.memory import MemoryConfig
 from hopplus.config.net import NetConfig
 from hopplus.config.online import (
+    PARTS,
     GoalOnline,
     ImagineConfig,
+    OnlineConfig,
     OpponentOnline,
     PartName,
     WorldOnline,
@@ -197,10 +199,16 @@ class TrainConfig:
         return replace(
             self,
             ppo=replace(self.ppo, anneal=False),
-            goal=replace(self.goal, anneal=False),
-            opponent=replace(self.opponent, anneal=False),
-            world=replace(self.world, anneal=False),
+            **{name: replace(part, anneal=False) for name, part in self.fitted.items()},
         )
+
+    @property
+    def fitted(self) -> dict[str, OnlineConfig]:
+        """The settings of those parts that are fitted beside the policy, by name."""
+        # In the table's order, whatever that of --parts: each model has its own random numbers.
+        parts = [name for name in PARTS if name in self.parts]
+        settings = {name: getattr(self, PARTS[name].settings) for name in parts}
+        return {name: one for name, one in settings.items() if isinstance(one, OnlineConfig)}
 
     @property
     def updates(self) -> int:

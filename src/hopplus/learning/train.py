@@ -10,17 +10,17 @@ import jax
 import numpy as np
 
 from hopplus.config import TrainConfig
+from hopplus.learning.auxiliary_models import counts_by_action
 from hopplus.learning.checkpoints import load_learning, split_learning
 from hopplus.learning.learner import Learning
 from hopplus.learning.programs import Update, first_and_next, next_of
 from hopplus.learning.restore import learning_seats, restored_learner
-from hopplus.learning.tensorboard_curves import Pace, training_curves
+from hopplus.learning.tensorboard_curves import LOSSES, Pace, training_curves
 from hopplus.runs.checkpoint import steps_of
 from hopplus.runs.folder import RunError, RunFolder, plain
 from hopplus.runs.interrupt import patient_interrupt
 from hopplus.runs.tensorboard import tensorboard
 
-LOSSES = ("policy_loss", "value_loss", "entropy", "kl", "clipped", "gradient_norm", "explained")
 SCORED = 10  # the last updates that a checkpoint is scored by
 FINAL = 0.1  # the share of a run's updates that its result is taken from
 
@@ -122,14 +122,14 @@ def summary(run: RunFolder, config: TrainConfig) -> dict[str, Any]:
         "parts": {
             name: float(np.mean([r[name] for r in late if name in r]))
             for name in dict.fromkeys(name for r in late for name in r)
-            if "/" in name and name not in ("opponent/count", "opponent/hit")
+            if "/" in name and not any(name in pair for pair in counts_by_action())
         },
     }
 
 
 def record_of(number: int, config: TrainConfig, metrics: dict[str, Any]) -> dict[str, Any]:
     """What is logged of an update; losses of parts that were not fitted in it are left out."""
-    every = {name: getattr(config, name).every for name in ("opponent", "goal", "world")}
+    every = {name: settings.every for name, settings in config.fitted.items()}
     idle = tuple(f"{name}/loss/" for name, n in every.items() if n and (number - 1) % n)
     kept = {name: value for name, value in metrics.items() if not name.startswith(idle)}
     return {
