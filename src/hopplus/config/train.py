@@ -7,9 +7,10 @@ from hopplus.config.belief import BeliefConfig
 from hopplus.config.check import (
     LARGE,
     MANY,
+    Above,
     ConfigError,
     check,
-    check_above,
+    check_fields,
     check_range,
     check_whole,
 )
@@ -71,17 +72,13 @@ class PPOConfig:
     """One set of parameters per seat, or one for all."""
 
     def __post_init__(self) -> None:
-        check_whole(self, "ppo.")
-        for name in ("games", "unroll", "epochs", "minibatches"):
-            check_range(f"ppo.{name}", getattr(self, name), 1, MANY)
-        for name in ("learning_rate", "clip", "value_clip", "gradient_norm"):
-            check_above(f"ppo.{name}", getattr(self, name), 0, LARGE)
-        for name in ("value_weight", "entropy", "entropy_end"):
-            check_range(f"ppo.{name}", getattr(self, name), 0, LARGE)
-        for name in ("discount", "mix", "prosociality"):
-            check_range(f"ppo.{name}", getattr(self, name), 0, 1)
-        kinds = ("independent", "shared")
-        check(self.parameters in kinds, "ppo.parameters", self.parameters, " or ".join(kinds))
+        ranges = dict.fromkeys(("games", "unroll", "epochs", "minibatches"), (1, MANY))
+        ranges |= dict.fromkeys(("value_weight", "entropy", "entropy_end"), (0, LARGE))
+        ranges |= dict.fromkeys(("discount", "mix", "prosociality"), (0, 1))
+        positive = dict.fromkeys(
+            ("learning_rate", "clip", "value_clip", "gradient_norm"), Above(0, LARGE)
+        )
+        check_fields(self, "ppo.", **ranges, **positive)
         check(
             (self.games * self.unroll) % self.minibatches == 0,
             "ppo.minibatches",
