@@ -177,7 +177,7 @@ def test_what_is_learned_from(change: str, whole: Path, data: Path, tmp_path: Pa
     same = {
         name: np.array_equal(value, arrays_of(tmp_path / "run")[name])
         for name, value in arrays_of(whole).items()
-        if name.startswith("players")
+        if name.startswith("training.params")
     }
     assert same
     match change:

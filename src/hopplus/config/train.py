@@ -1,7 +1,7 @@
 """Settings of PPO and of a training run."""
 
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from hopplus.config.belief import BeliefConfig
 from hopplus.config.check import (
@@ -193,11 +193,9 @@ class TrainConfig:
     @property
     def steady(self) -> "TrainConfig":
         """The same with step sizes that do not fall, for who goes on where a run has ended."""
-        return replace(
-            self,
-            ppo=replace(self.ppo, anneal=False),
-            **{name: replace(part, anneal=False) for name, part in self.fitted.items()},
-        )
+        parts: dict[str, Any]
+        parts = {name: replace(part, anneal=False) for name, part in self.fitted.items()}
+        return replace(self, ppo=replace(self.ppo, anneal=False), **parts)
 
     @property
     def fitted(self) -> dict[str, OnlineConfig]:

@@ -312,7 +312,8 @@ def _without(config: TrainConfig, *parts: str) -> TrainConfig:
     kept = tuple(part for part in config.parts if part not in parts)
     for name, settings in config.fitted.items():
         if name in parts:
-            config = replace(config, **{name: replace(settings, from_run=None)})
+            fresh: dict[str, Any] = {name: replace(settings, from_run=None)}
+            config = replace(config, **fresh)
     return replace(config, parts=kept)
 
 
