@@ -10,6 +10,8 @@ import numpy as np
 
 from hopplus.config import to_json
 from hopplus.presets import PRESETS
+from hopplus.runs.checkpoint import read_checkpoint
+from hopplus.runs.folder import LAYOUT
 
 PARTS = {
     "opponent/accuracy": 0.6,
@@ -26,6 +28,13 @@ PARTS = {
     "imagined/policy_loss": 0.01,
 }
 PPO = {"policy_loss": -0.01, "value_loss": 0.5, "entropy": 1.2, "kl": 0.002, "explained": 0.4}
+
+
+def saved_arrays(checkpoint: Path) -> dict[str, np.ndarray]:
+    """Everything in a checkpoint, by the name of its file and its place there."""
+    names = [file.stem for file in checkpoint.glob("*.safetensors")]
+    found = read_checkpoint(checkpoint, names)
+    return {f"{name}{place}": array for name in names for place, array in found[name].items()}
 
 
 def write_run(
@@ -60,6 +69,7 @@ def write_run(
     )
     path.mkdir(parents=True)
     facts = {
+        "layout": LAYOUT,
         "kind": "training",
         "config": to_json(config),
         "seeds": list(config.seed_numbers),

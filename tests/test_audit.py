@@ -9,17 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from hopplus.diagnosis.audit import (
-    LogAudit,
-    TargetAudit,
-    data_audit,
-    digest,
-    log_audit,
-    seat_rows,
-)
+from hopplus.diagnosis.audit import TargetAudit, data_audit, digest, seat_rows
 from hopplus.diagnosis.faults import FAULTS
 from hopplus.diagnosis.laboratory import lane_of
 from hopplus.diagnosis.pipeline import data_checks, target_check
+from hopplus.diagnosis.step_audit import LogAudit, log_audit
 from tiny_audit import ROWS, audit, batches, faults, learners, played, present
 from tiny_diagnosis import faulty
 

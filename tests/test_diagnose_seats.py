@@ -10,7 +10,6 @@ import pytest
 
 from hopplus.config import SearchConfig
 from hopplus.diagnosis import seats
-from hopplus.diagnosis.audit import BufferAudit
 from hopplus.diagnosis.fairness import Placement, placement
 from hopplus.diagnosis.faults import FAULTS
 from hopplus.diagnosis.finding import Check, verdict_of
@@ -30,6 +29,7 @@ from hopplus.diagnosis.seats import (
     real_check,
     rungs_of,
 )
+from hopplus.diagnosis.step_audit import BufferAudit
 from hopplus.diagnosis.subject import Subject, laboratory_of
 from hopplus.diagnosis.value_loss import diagnose_value_loss
 from hopplus.games.game import Game

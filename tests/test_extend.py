@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 
 from conftest import SMALL_RUN
-from fake_runs import write_run
+from fake_runs import saved_arrays, write_run
 from hopplus.cli import main
 from hopplus.report.summary import summarise
 from hopplus.report.words import Words
-from hopplus.runs.checkpoint import read_checkpoint
 from hopplus.runs.folder import open_run
 
 # Nothing falls over the run, so that a longer one is the same as one that was to be longer at once.
@@ -27,7 +26,7 @@ def test_a_run_made_longer_is_as_one_that_was(tmp_path: Path) -> None:
     assert main(["resume", str(short), "--steps", "2560"]) == 0
     metrics = [(tmp_path / name / "metrics.jsonl").read_bytes() for name in ("short", "long")]
     assert metrics[0] == metrics[1]
-    arrays = [read_checkpoint(tmp_path / name / "checkpoints" / "20") for name in ("short", "long")]
+    arrays = [saved_arrays(tmp_path / name / "checkpoints" / "20") for name in ("short", "long")]
     assert all((arrays[0][name] == arrays[1][name]).all() for name in arrays[1])
     assert open_run(short).config().steps == 2560
     result = open_run(short).result()

@@ -17,6 +17,7 @@ import pytest
 from safetensors.numpy import load, save
 
 from conftest import record_small
+from fake_runs import saved_arrays
 from hopplus.cli import main
 from hopplus.config import FitConfig, PretrainOpponent
 from hopplus.learning import dataset
@@ -60,7 +61,7 @@ def whole(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def arrays_of(run: Path) -> dict[str, np.ndarray]:
     steps = checkpoint.steps_of(run / "checkpoints")
-    return checkpoint.read_checkpoint(run / "checkpoints" / str(steps[-1]))
+    return saved_arrays(run / "checkpoints" / str(steps[-1]))
 
 
 def assert_same(one: Path, two: Path) -> None:
@@ -176,7 +177,7 @@ def test_what_is_learned_from(change: str, whole: Path, data: Path, tmp_path: Pa
     same = {
         name: np.array_equal(value, arrays_of(tmp_path / "run")[name])
         for name, value in arrays_of(whole).items()
-        if name.startswith(".params")
+        if name.startswith("training.params")
     }
     assert same
     match change:

@@ -18,12 +18,13 @@ import numpy as np
 import pytest
 
 from conftest import SMALL_RUN
+from fake_runs import saved_arrays
 from hopplus.cli import main
 from hopplus.config import ConfigError, StagHuntConfig, TrainConfig, from_json, to_json
 from hopplus.learning.restore import new_run
 from hopplus.learning.train import Moment, train
 from hopplus.runs import checkpoint
-from hopplus.runs.folder import open_run
+from hopplus.runs.folder import LAYOUT, open_run
 
 
 def command(runs: Path, name: str) -> list[str]:
@@ -37,7 +38,7 @@ def whole(small_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def final_arrays(run: Path) -> dict[str, np.ndarray]:
-    return checkpoint.read_checkpoint(run / "checkpoints" / "30")
+    return saved_arrays(run / "checkpoints" / "30")
 
 
 def assert_same_run(one: Path, two: Path) -> None:
@@ -65,6 +66,36 @@ def test_the_folder_holds_everything(whole: Path) -> None:
     names = sorted(int(path.name) for path in (whole / "checkpoints").iterdir())
     assert names[-3:] == [24, 28, 30]  # the last three, and the best
     assert len(names) <= 4
+
+
+def test_players_are_kept_apart(whole: Path) -> None:
+    """Nobody who only plays needs the other file, which is most of a checkpoint."""
+    newest = [path.parent.name for path in whole.glob("checkpoints/*/training.safetensors")]
+    assert sorted(newest) == ["28", "30"]
+    assert len(list(whole.glob("checkpoints/*/players.safetensors"))) >= 3
+    names = saved_arrays(whole / "checkpoints" / "30")
+    assert any(name.startswith("players.policy") for name in names)
+    assert not any(".params" in name for name in names)
+
+
+def test_who_only_plays_reads_players_alone(whole: Path, tmp_path: Path) -> None:
+    run = shutil.copytree(whole, tmp_path / "played")
+    for file in run.glob("checkpoints/*/training.safetensors"):
+        file.unlink()
+    assert main(["evaluate", str(run), "--episodes", "2"]) == 0
+    assert main(["export", f"{run}@0", "--out", str(tmp_path / "x.safetensors")]) == 0
+
+
+def test_runs_of_another_layout(whole: Path, tmp_path: Path) -> None:
+    run = shutil.copytree(whole, tmp_path / "old")
+    facts = json.loads((run / "config.json").read_text())
+    del facts["layout"]
+    (run / "config.json").write_text(json.dumps(facts))
+    with pytest.raises(ConfigError, match=r"old is a run of hopplus 0\.1, which reads it"):
+        open_run(run).config()
+    (run / "config.json").write_text(json.dumps({**facts, "layout": 99}))
+    with pytest.raises(ConfigError, match="another version"):
+        open_run(run).config()
 
 
 def test_seeds_side_by_side_are_those_alone(whole: Path, tmp_path: Path) -> None:
@@ -108,8 +139,8 @@ def test_killed_while_writing_and_resumed(whole: Path, tmp_path: Path) -> None:
     """In the midst of the configuration, of arrays, of a manifest: as if never stopped."""
     run = tmp_path / "killed"
     arguments = command(tmp_path, "killed")
-    # config.json is the first write, rewinding the second, then two for each checkpoint.
-    for call in (1, 3, 4, 7):
+    # config.json is the first write, rewinding the second, then three for each checkpoint.
+    for call in (1, 3, 4, 5, 10):
         process = started(arguments, dies_at=call)
         process.join()
         assert process.exitcode == -signal.SIGKILL
@@ -178,9 +209,13 @@ def tree() -> dict[str, Any]:
     }
 
 
+def trees() -> dict[str, Any]:
+    return {"players": tree(), "training": {"buffer": jnp.ones((3, 2))}}
+
+
 def test_checkpoints_round_trip(tmp_path: Path) -> None:
-    path = checkpoint.write_checkpoint(tmp_path, 5, tree(), {"score": 1.5})
-    arrays = checkpoint.read_checkpoint(path)
+    path = checkpoint.write_checkpoint(tmp_path, 5, trees(), {"score": 1.5})
+    arrays = checkpoint.read_checkpoint(path, ["players"])["players"]
     back = checkpoint.filled(tree(), arrays, "it")
     for one, two in zip(jax.tree.leaves(tree()), jax.tree.leaves(back), strict=True):
         assert one.dtype == two.dtype
@@ -197,14 +232,14 @@ def damage_nothing(path: Path) -> None:
 
 
 def flip_a_bit(path: Path) -> None:
-    file = path / checkpoint.ARRAYS
+    file = path / checkpoint.file_of("players")
     content = bytearray(file.read_bytes())
     content[-1] ^= 1
     file.write_bytes(content)
 
 
 def cut_short(path: Path) -> None:
-    file = path / checkpoint.ARRAYS
+    file = path / checkpoint.file_of("players")
     file.write_bytes(file.read_bytes()[:-10])
 
 
@@ -216,12 +251,12 @@ def lose_the_manifest(path: Path) -> None:
 def test_a_damaged_checkpoint_is_named_and_the_one_before_used(
     damage: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "config.json").write_text("{}")
+    (tmp_path / "config.json").write_text(json.dumps({"layout": LAYOUT}))
     run = open_run(tmp_path)
-    run.save(1, tree(), {"score": 0.0}, keep=3)
-    run.save(2, tree(), {"score": 0.0}, keep=3)
+    run.save(1, trees(), {"score": 0.0}, keep=3)
+    run.save(2, trees(), {"score": 0.0}, keep=3)
     damage(run.checkpoints / "2")
-    saved = run.load(tree())
+    saved = run.load(trees())
     assert saved
     said = capsys.readouterr().err
     if damage is damage_nothing:
@@ -233,14 +268,14 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_used(
 
 
 def test_after_damage_newer_ones_are_set_aside(tmp_path: Path) -> None:
-    (tmp_path / "config.json").write_text("{}")
+    (tmp_path / "config.json").write_text(json.dumps({"layout": LAYOUT}))
     run = open_run(tmp_path)
-    run.save(5, tree(), {"score": 1.0}, keep=1)
-    run.save(7, tree(), {"score": 0.0}, keep=1)
+    run.save(5, trees(), {"score": 1.0}, keep=1)
+    run.save(7, trees(), {"score": 0.0}, keep=1)
     cut_short(run.checkpoints / "7")
-    run.save(6, tree(), {"score": 0.5}, keep=1)  # resumed from 5
+    run.save(6, trees(), {"score": 0.5}, keep=1)  # resumed from 5
     assert sorted(path.name for path in run.checkpoints.iterdir()) == ["5", "6", "damaged-7"]
-    saved = run.load(tree())
+    saved = run.load(trees())
     assert saved
     assert saved.step == 6
     assert saved.facts["score"] == 0.5
@@ -291,10 +326,13 @@ def test_metrics_that_fell_behind_are_named(whole: Path, tmp_path: Path) -> None
 
 def test_pruning_keeps_the_last_and_the_best(tmp_path: Path) -> None:
     for step, score in enumerate([1.0, 9.0, 3.0, 2.0, 4.0], 1):
-        checkpoint.write_checkpoint(tmp_path, step, tree(), {"score": score})
+        checkpoint.write_checkpoint(tmp_path, step, trees(), {"score": score})
     (tmp_path / f"{checkpoint.WRITING}-6").mkdir()
     checkpoint.prune(tmp_path, keep=2)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["2", "4", "5"]
+    held = [path.parent.name for path in tmp_path.glob("*/training.safetensors")]
+    assert sorted(held) == ["4", "5"]  # the best one keeps its players alone
+    checkpoint.read_checkpoint(tmp_path / "2", ["players"])
 
 
 def test_a_full_disk_damages_nothing(
@@ -306,7 +344,7 @@ def test_a_full_disk_damages_nothing(
     def full(path: Path, content: bytes) -> None:
         nonlocal calls
         calls += 1
-        if calls == 7:
+        if calls == 9:
             raise OSError(28, os.strerror(28))
         real(path, content)
 

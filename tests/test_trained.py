@@ -10,13 +10,13 @@ import pytest
 
 import hopplus
 from conftest import SMALL_RUN
+from fake_runs import saved_arrays
 from hopplus.cli import main
 from hopplus.config import StagHuntConfig
 from hopplus.games.game import views
 from hopplus.games.pettingzoo import parallel_env
 from hopplus.games.stag_hunt import StagHunt
 from hopplus.learning.restore import find_trained, run_players
-from hopplus.runs.checkpoint import read_checkpoint
 from hopplus.runs.folder import open_run
 
 GAME = StagHuntConfig(size=3, seats=2, hares=2)
@@ -29,8 +29,8 @@ def run(small_run: Path) -> Path:
 
 def test_players_are_those_of_their_seed_and_seat(run: Path) -> None:
     folder = open_run(run)
-    saved = read_checkpoint(folder.path / "checkpoints/30")  # the last one
-    prefix = ".params[0]"  # [S, n, ...] by name
+    saved = saved_arrays(folder.path / "checkpoints/30")  # the last one
+    prefix = "players"  # [S, n, ...] by name
     for seed in range(2):
         for seat, trained in run_players(folder, seed).items():
             leaves, _ = jax.tree_util.tree_flatten_with_path(trained.params)

@@ -448,22 +448,23 @@ def rehashed(content: bytes) -> Damage:
     """Arrays that are what the manifest says, and no arrays."""
 
     def damage(folder: Path) -> None:
-        put("state.safetensors", content)(folder)
-        edited("manifest.json", "sha256", value=hashlib.sha256(content).hexdigest())(folder)
+        put("players.safetensors", content)(folder)
+        digest = hashlib.sha256(content).hexdigest()
+        edited("manifest.json", "sha256", "players", value=digest)(folder)
 
     return damage
 
 
 CHECKPOINT_DAMAGE: dict[str, Damage] = {
-    "half of the arrays": checkpointed(cut("state.safetensors")),
-    "no arrays": checkpointed(gone("state.safetensors")),
-    "arrays of words": checkpointed(put("state.safetensors", "once")),
+    "half of the arrays": checkpointed(cut("players.safetensors")),
+    "no arrays": checkpointed(gone("players.safetensors")),
+    "arrays of words": checkpointed(put("players.safetensors", "once")),
     "arrays that are none": checkpointed(rehashed(b"once upon a time")),
     "other arrays": checkpointed(rehashed(b"\x02\x00\x00\x00\x00\x00\x00\x00{}")),
     "no manifest": checkpointed(gone("manifest.json")),
     "half a manifest": checkpointed(cut("manifest.json")),
     "manifest is a list": checkpointed(put("manifest.json", "[1]")),
-    "arrays are a folder": checkpointed(folder_for("state.safetensors")),
+    "arrays are a folder": checkpointed(folder_for("players.safetensors")),
 }
 
 

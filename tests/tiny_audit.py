@@ -7,10 +7,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from hopplus.diagnosis.audit import (
-    DataAudit,
-    data_audit,
-)
+from hopplus.diagnosis.audit import DataAudit, data_audit
 from hopplus.diagnosis.faults import FAULTS
 from hopplus.diagnosis.laboratory import lane_of
 from hopplus.diagnosis.pipeline import data_checks

@@ -8,7 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from hopplus.config import TrainConfig
-from hopplus.learning.restore import empty_learning, make_learner, new_run
+from hopplus.learning.checkpoints import empty_learning, split_learning
+from hopplus.learning.restore import make_learner, new_run
 from hopplus.runs.folder import RunFolder
 from tiny_hop_plus import begun
 
@@ -19,7 +20,7 @@ def random_run(path: Path, config: TrainConfig) -> RunFolder:
     learner = make_learner(config, {})
     shapes = empty_learning(learner, config)
     tree = jax.tree.map(_shaped, begun(learner), shapes)
-    run.save(1, tree, {"score": 0.0, "seconds": 1.0}, config.keep)
+    run.save(1, split_learning(learner, tree), {"score": 0.0, "seconds": 1.0}, config.keep)
     return run
 
 

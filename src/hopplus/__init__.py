@@ -6,7 +6,7 @@ from hopplus.runtime import set_up
 
 set_up()
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = ["load_player", "load_players"]
 
 

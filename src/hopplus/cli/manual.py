@@ -12,7 +12,7 @@ import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from hopplus.config import TrainConfig
+from hopplus.config import PARTS, TrainConfig
 from hopplus.presets import PRESETS
 
 COMMANDS = (
@@ -234,11 +234,7 @@ def _idle(config: TrainConfig) -> Callable[[str], bool]:
     something on are shown."""
     searches, remembers = bool(config.search.simulations), config.memory.kind != "none"
     groups = {
-        "goal": "goal" in config.parts,
-        "belief": "belief" in config.parts,
-        "opponent": "opponent" in config.parts,
-        "world": "world" in config.parts,
-        "imagine": "imagination" in config.parts,
+        **{rule.settings: name in config.parts for name, rule in PARTS.items()},
         "search": searches,
         "memory": remembers,
     }

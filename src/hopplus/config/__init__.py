@@ -35,6 +35,7 @@ from hopplus.config.models import (
 )
 from hopplus.config.net import NetConfig
 from hopplus.config.online import (
+    PARTS,
     GoalOnline,
     ImagineConfig,
     OnlineConfig,
@@ -55,6 +56,7 @@ __all__ = [
     "LARGE",
     "MANY",
     "MIXED",
+    "PARTS",
     "BeliefConfig",
     "ConfigError",
     "FitConfig",

@@ -2,7 +2,7 @@
 
 import types
 import typing
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 from hopplus.errors import ConfigError
 
@@ -27,6 +27,30 @@ def check_above(name: str, given: float | None, low: float, high: float) -> None
     """The same for a number that must not be the lower end itself."""
     held = given is None or low < given <= high
     check(held, name, given, f"above {low} and at most {high}")
+
+
+class Above(NamedTuple):
+    """A range without its lower end."""
+
+    low: float
+    high: float
+
+
+def check_fields(config: Any, prefix: str, **ranges: tuple[float, float]) -> None:
+    """Raise `ConfigError` for a field that is not what its type says (a number, a switch, one of
+    some words), or whose number is out of its range."""
+    check_whole(config, prefix)
+    for name, hint in typing.get_type_hints(type(config)).items():
+        given, called = getattr(config, name), f"{prefix}{name}"
+        if hint is bool:
+            check(isinstance(given, bool), called, given, "yes or no")
+        elif typing.get_origin(hint) is Literal:
+            words = typing.get_args(hint)
+            allowed = " or ".join(words) if len(words) == 2 else ", ".join(words)
+            check(given in words, called, given, allowed)
+    for name, (low, high) in ranges.items():
+        inside = check_above if isinstance(ranges[name], Above) else check_range
+        inside(f"{prefix}{name}", getattr(config, name), low, high)
 
 
 def option(name: str) -> str:

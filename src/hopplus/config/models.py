@@ -5,15 +5,7 @@ from typing import Annotated, ClassVar, Literal, TypeAlias
 
 import tyro
 
-from hopplus.config.check import (
-    LARGE,
-    MANY,
-    ConfigError,
-    check,
-    check_above,
-    check_range,
-    check_whole,
-)
+from hopplus.config.check import LARGE, MANY, Above, ConfigError, check, check_fields
 from hopplus.config.net import NetConfig
 
 
@@ -37,15 +29,14 @@ class GoalConfig:
     net: NetConfig = field(default_factory=lambda: NetConfig(kind="centred", hidden=128))
 
     def __post_init__(self) -> None:
-        check_whole(self, "goal.prior.")
-        kinds = ("gaussian", "discrete")
-        check(self.kind in kinds, "goal.prior.kind", self.kind, " or ".join(kinds))
-        losses = ("reconstruction", "action")
-        check(self.loss in losses, "goal.prior.loss", self.loss, " or ".join(losses))
-        check_range("goal.prior.size", self.size, 2, 64)
-        check_range("goal.prior.kl", self.kl, 0, LARGE)
-        check_range("goal.prior.ahead", self.ahead, 0, 1000)
-        check_above("goal.prior.temperature", self.temperature, 0, LARGE)
+        check_fields(
+            self,
+            "goal.prior.",
+            size=(2, 64),
+            kl=(0, LARGE),
+            ahead=(0, 1000),
+            temperature=Above(0, LARGE),
+        )
 
 
 @dataclass(frozen=True)
@@ -60,8 +51,7 @@ class OpponentConfig:
     net: NetConfig = field(default_factory=lambda: NetConfig(kind="centred", hidden=256))
 
     def __post_init__(self) -> None:
-        kinds = ("none", "caught", "hindsight")
-        check(self.goal in kinds, "opponent.goal", self.goal, ", ".join(kinds))
+        check_fields(self, "opponent.")
 
 
 @dataclass(frozen=True)
@@ -78,9 +68,7 @@ class WorldConfig:
     head has nothing to learn about obstacles."""
 
     def __post_init__(self) -> None:
-        check_whole(self, "world.")
-        check(self.head in ("structured", "cells"), "world.head", self.head, "structured or cells")
-        check_range("world.hidden", self.hidden, 1, 8192)
+        check_fields(self, "world.", hidden=(1, 8192))
         held = all(0 <= weight <= LARGE for weight in self.channel_weights)
         allowed = f"from 0 to {LARGE} for each plane"
         check(held, "world.channel_weights", self.channel_weights, allowed)
@@ -106,12 +94,9 @@ class FitConfig:
     """Epochs without a better held-out loss after which a seed stops."""
 
     def __post_init__(self) -> None:
-        check_whole(self, "fit.")
-        for name in ("epochs", "batch", "patience"):
-            check_range(f"fit.{name}", getattr(self, name), 1, MANY)
-        for name in ("learning_rate", "gradient_norm"):
-            check_above(f"fit.{name}", getattr(self, name), 0, LARGE)
-        check_range("fit.weight_decay", self.weight_decay, 0, LARGE)
+        ranges = dict.fromkeys(("epochs", "batch", "patience"), (1, MANY))
+        positive = dict.fromkeys(("learning_rate", "gradient_norm"), Above(0, LARGE))
+        check_fields(self, "fit.", **ranges, **positive, weight_decay=(0, LARGE))
         check(0 < self.held_out < 1, "fit.held_out", self.held_out, "above 0 and below 1")
 
 
@@ -129,12 +114,15 @@ class _Pretrain:
     """Epochs from one set of measures and pictures to the next; there is one at the end anyway."""
 
     def __post_init__(self) -> None:
-        check_whole(self, "--")
-        check_range("--measure-every", self.measure_every, 1, MANY)
         check(isinstance(self.data, str), "--data", self.data, "a folder")
-        check_range("--seeds", self.seeds, 1, 4096)
-        check_range("--keep", self.keep, 1, 4096)
-        check_range("--seed", self.seed, 0, 2**31 - 1)
+        check_fields(
+            self,
+            "--",
+            seeds=(1, 4096),
+            seed=(0, 2**31 - 1),
+            keep=(1, 4096),
+            measure_every=(1, MANY),
+        )
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from hopplus.config.check import check, check_range, check_whole
+from hopplus.config.check import check_fields
 
 
 @dataclass(frozen=True)
@@ -21,8 +21,4 @@ class NetConfig:
     """Channels of the convolution."""
 
     def __post_init__(self) -> None:
-        kinds = ("mlp", "conv", "centred")
-        check(self.kind in kinds, "net.kind", self.kind, ", ".join(kinds))
-        check_whole(self, "net.")
-        for name, most in (("hidden", 8192), ("layers", 16), ("channels", 1024)):
-            check_range(f"net.{name}", getattr(self, name), 1, most)
+        check_fields(self, "net.", hidden=(1, 8192), layers=(1, 16), channels=(1, 1024))

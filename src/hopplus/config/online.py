@@ -1,24 +1,44 @@
 """Settings of the parts that learn beside the policy: goals, opponents, the world, imagination."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal, TypeAlias
+from types import MappingProxyType
+from typing import Annotated, ClassVar, Literal, TypeAlias
 
 import tyro
 
-from hopplus.config.check import (
-    LARGE,
-    MANY,
-    ConfigError,
-    check,
-    check_above,
-    check_range,
-    check_whole,
-)
+from hopplus.config.check import LARGE, MANY, Above, ConfigError, check, check_fields
 from hopplus.config.models import GoalConfig, WorldConfig
 from hopplus.config.net import NetConfig
 
 PartName: TypeAlias = Literal["opponent", "goal", "belief", "world", "imagination"]
-PARTS: tuple[PartName, ...] = ("opponent", "goal", "belief", "world", "imagination")
+
+
+@dataclass(frozen=True)
+class PartRule:
+    """Where the settings of a part are, and what it goes together with."""
+
+    settings: str  # the field of `TrainConfig`
+    needs: tuple[PartName, ...] = ()
+    not_with: Mapping[PartName, str] = field(default_factory=dict)  # and why
+
+
+PARTS: Mapping[PartName, PartRule] = MappingProxyType(
+    {
+        "opponent": PartRule("opponent"),
+        "goal": PartRule("goal"),
+        "belief": PartRule(
+            "belief",
+            needs=("opponent",),
+            not_with={
+                "goal": "--parts has goal and belief, of which opponent models are told only one",
+                "imagination": "--parts has belief, which is about real acts, and imagination",
+            },
+        ),
+        "world": PartRule("world"),
+        "imagination": PartRule("imagine", needs=("opponent", "world")),
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -41,6 +61,14 @@ class OnlineConfig:
     """Largest norm of a gradient."""
     anneal: bool = False
     """Let the step size fall to zero over the run."""
+    prefix: ClassVar[str]  # of its options
+
+    def __post_init__(self) -> None:
+        held = self.from_run is None or isinstance(self.from_run, str)
+        check(held, f"{self.prefix}from", self.from_run, "a run's folder")
+        ranges = dict.fromkeys(("buffer", "fits", "batch"), (1, MANY)) | {"every": (0, MANY)}
+        positive = dict.fromkeys(("learning_rate", "gradient_norm"), Above(0, LARGE))
+        check_fields(self, self.prefix, **ranges, **positive)
 
 
 @dataclass(frozen=True)
@@ -55,8 +83,7 @@ class OpponentOnline(OnlineConfig):
     """Step size of Adam."""
     net: NetConfig = field(default_factory=lambda: NetConfig(hidden=32))
 
-    def __post_init__(self) -> None:
-        _check_online(self, "opponent.")
+    prefix: ClassVar[str] = "opponent."
 
 
 @dataclass(frozen=True)
@@ -73,8 +100,7 @@ class WorldOnline(OnlineConfig):
         default_factory=lambda: WorldConfig(hidden=32)
     )
 
-    def __post_init__(self) -> None:
-        _check_online(self, "world.")
+    prefix: ClassVar[str] = "world."
 
 
 @dataclass(frozen=True)
@@ -113,22 +139,15 @@ class GoalOnline(OnlineConfig):
     across: bool = False
     """Begin an episode of a trial with the history of those before."""
     prior: GoalConfig = field(default_factory=lambda: GoalConfig(net=NetConfig()))
+    prefix: ClassVar[str] = "goal."
 
     def __post_init__(self) -> None:
-        _check_online(self, "goal.")
-        check(self.about in ("joint", "each"), "goal.about", self.about, "joint or each")
-        check(self.history in ("own", "each"), "goal.history", self.history, "own or each")
+        super().__post_init__()
+        ranges = {"horizon": (1, 1000), "hidden": (1, 8192), "mixing": (0, 1)}
+        ranges |= {"mixing_until": (0, 1), "kl": (0, LARGE), "foresight": (0, LARGE)}
+        check_fields(self, self.prefix, **ranges)
         if self.history == "each" and self.about == "joint":
             raise ConfigError("--goal.history each needs --goal.about each")
-        selectors = ("optimistic", "conservative", "last", "random")
-        check(self.selector in selectors, "goal.selector", self.selector, ", ".join(selectors))
-        check_range("goal.horizon", self.horizon, 1, 1000)
-        check_range("goal.hidden", self.hidden, 1, 8192)
-        for name in ("mixing", "mixing_until"):
-            check_range(f"goal.{name}", getattr(self, name), 0, 1)
-        for name in ("kl", "foresight"):
-            check_range(f"goal.{name}", getattr(self, name), 0, LARGE)
-        check(isinstance(self.across, bool), "goal.across", self.across, "yes or no")
 
 
 @dataclass(frozen=True)
@@ -153,41 +172,26 @@ class ImagineConfig:
     a seat learns from nothing imagined."""
 
     def __post_init__(self) -> None:
-        check_whole(self, "imagine.")
-        held = 0 < self.real_ratio < 1
+        held = isinstance(self.real_ratio, int | float) and 0 < self.real_ratio < 1
         check(held, "imagine.real_ratio", self.real_ratio, "above 0 and below 1")
-        check_range("imagine.horizon", self.horizon, 1, 1000)
-        check_range("imagine.buffer", self.buffer, 1, MANY)
-        sources = ("real", "both")
-        check(self.critic_on in sources, "imagine.critic_on", self.critic_on, " or ".join(sources))
-        rewards = ("predicted", "clipped", "zero")
-        check(self.reward in rewards, "imagine.reward", self.reward, ", ".join(rewards))
-        check_range("imagine.warm_up", self.warm_up, 0, 2**31 - 1)
-        check_range("imagine.gate", self.gate, 0, 1)
-
-
-def _check_online(config: Any, prefix: str) -> None:
-    check_whole(config, prefix)
-    held = config.from_run is None or isinstance(config.from_run, str)
-    check(held, f"{prefix}from", config.from_run, "a run's folder")
-    for name in ("buffer", "fits", "batch"):
-        check_range(f"{prefix}{name}", getattr(config, name), 1, MANY)
-    check_range(f"{prefix}every", config.every, 0, MANY)
-    check(isinstance(config.anneal, bool), f"{prefix}anneal", config.anneal, "yes or no")
-    for name in ("learning_rate", "gradient_norm"):
-        check_above(f"{prefix}{name}", getattr(config, name), 0, LARGE)
+        check_fields(
+            self,
+            "imagine.",
+            horizon=(1, 1000),
+            buffer=(1, MANY),
+            warm_up=(0, 2**31 - 1),
+            gate=(0, 1),
+        )
 
 
 def check_parts(parts: tuple[PartName, ...]) -> None:
     """Raise `ConfigError` for parts that do not exist or lack what they stand on."""
     for name in parts:
         check(name in PARTS, "--parts", name, ", ".join(PARTS))
-    if "belief" in parts and "opponent" not in parts:
-        raise ConfigError("--parts has belief, which needs opponent")
-    if "belief" in parts and "goal" in parts:
-        raise ConfigError("--parts has goal and belief, of which opponent models are told only one")
-    if "belief" in parts and "imagination" in parts:
-        raise ConfigError("--parts has belief, which is about real acts, and imagination")
-    lacking = {"opponent", "world"} - set(parts)
-    if "imagination" in parts and lacking:
-        raise ConfigError(f"--parts has imagination, which needs {' and '.join(sorted(lacking))}")
+    for name in parts:
+        rule = PARTS[name]
+        if lacking := [need for need in rule.needs if need not in parts]:
+            raise ConfigError(f"--parts has {name}, which needs {' and '.join(lacking)}")
+        for other, why in rule.not_with.items():
+            if other in parts:
+                raise ConfigError(why)

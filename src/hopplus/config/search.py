@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from hopplus.config.check import LARGE, ConfigError, check, check_above, check_range, check_whole
+from hopplus.config.check import LARGE, Above, ConfigError, check, check_fields
 
 MOST = 2**10  # steps ahead
 
@@ -43,24 +43,22 @@ class SearchConfig:
     """Of the choice; 0 takes the best."""
 
     def __post_init__(self) -> None:
-        check_whole(self, "search.")
-        check_range("search.simulations", self.simulations, 0, 2**15)
-        kinds = ("tree", "one-step")
-        check(self.kind in kinds, "search.kind", self.kind, " or ".join(kinds))
+        check_fields(
+            self,
+            "search.",
+            simulations=(0, 2**15),
+            infer_every=(0, 2**10),
+            trees=(1, 2**10),
+            depth=(0, MOST),
+            discount=(0, 1),
+            exploration=(0, LARGE),
+            outcomes=(1, 2**10),
+            noise=(0, 1),
+            noise_alpha=Above(0, LARGE),
+            temperature=(0, LARGE),
+        )
         held = not (self.kind == "one-step" and self.choice == "visits")
         check(held, "search.choice", self.choice, "values with one step, which looks at all alike")
-        check(self.world in ("true", "learned"), "search.world", self.world, "true or learned")
-        check_range("search.infer_every", self.infer_every, 0, 2**10)
-        check_range("search.depth", self.depth, 0, MOST)
-        for name in ("trees", "outcomes"):
-            check_range(f"search.{name}", getattr(self, name), 1, 2**10)
-        for name in ("exploration", "temperature"):
-            check_range(f"search.{name}", getattr(self, name), 0, LARGE)
-        for name in ("discount", "noise"):
-            check_range(f"search.{name}", getattr(self, name), 0, 1)
-        check_above("search.noise_alpha", self.noise_alpha, 0, LARGE)
-        check(self.values in ("scaled", "raw"), "search.values", self.values, "scaled or raw")
-        check(self.choice in ("values", "visits"), "search.choice", self.choice, "values or visits")
 
     def check_asked(self) -> None:
         """Raise `ConfigError` if options of a search are given and none is asked for."""

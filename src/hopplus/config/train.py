@@ -1,15 +1,16 @@
 """Settings of PPO and of a training run."""
 
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from hopplus.config.belief import BeliefConfig
 from hopplus.config.check import (
     LARGE,
     MANY,
+    Above,
     ConfigError,
     check,
-    check_above,
+    check_fields,
     check_range,
     check_whole,
 )
@@ -17,8 +18,10 @@ from hopplus.config.game import GameConfig, default_game
 from hopplus.config.memory import MemoryConfig
 from hopplus.config.net import NetConfig
 from hopplus.config.online import (
+    PARTS,
     GoalOnline,
     ImagineConfig,
+    OnlineConfig,
     OpponentOnline,
     PartName,
     WorldOnline,
@@ -69,17 +72,13 @@ class PPOConfig:
     """One set of parameters per seat, or one for all."""
 
     def __post_init__(self) -> None:
-        check_whole(self, "ppo.")
-        for name in ("games", "unroll", "epochs", "minibatches"):
-            check_range(f"ppo.{name}", getattr(self, name), 1, MANY)
-        for name in ("learning_rate", "clip", "value_clip", "gradient_norm"):
-            check_above(f"ppo.{name}", getattr(self, name), 0, LARGE)
-        for name in ("value_weight", "entropy", "entropy_end"):
-            check_range(f"ppo.{name}", getattr(self, name), 0, LARGE)
-        for name in ("discount", "mix", "prosociality"):
-            check_range(f"ppo.{name}", getattr(self, name), 0, 1)
-        kinds = ("independent", "shared")
-        check(self.parameters in kinds, "ppo.parameters", self.parameters, " or ".join(kinds))
+        ranges = dict.fromkeys(("games", "unroll", "epochs", "minibatches"), (1, MANY))
+        ranges |= dict.fromkeys(("value_weight", "entropy", "entropy_end"), (0, LARGE))
+        ranges |= dict.fromkeys(("discount", "mix", "prosociality"), (0, 1))
+        positive = dict.fromkeys(
+            ("learning_rate", "clip", "value_clip", "gradient_norm"), Above(0, LARGE)
+        )
+        check_fields(self, "ppo.", **ranges, **positive)
         check(
             (self.games * self.unroll) % self.minibatches == 0,
             "ppo.minibatches",
@@ -188,13 +187,17 @@ class TrainConfig:
     @property
     def steady(self) -> "TrainConfig":
         """The same with step sizes that do not fall, for who goes on where a run has ended."""
-        return replace(
-            self,
-            ppo=replace(self.ppo, anneal=False),
-            goal=replace(self.goal, anneal=False),
-            opponent=replace(self.opponent, anneal=False),
-            world=replace(self.world, anneal=False),
-        )
+        parts: dict[str, Any]
+        parts = {name: replace(part, anneal=False) for name, part in self.fitted.items()}
+        return replace(self, ppo=replace(self.ppo, anneal=False), **parts)
+
+    @property
+    def fitted(self) -> dict[str, OnlineConfig]:
+        """The settings of those parts that are fitted beside the policy, by name."""
+        # In the table's order, whatever that of --parts: each model has its own random numbers.
+        parts = [name for name in PARTS if name in self.parts]
+        settings = {name: getattr(self, PARTS[name].settings) for name in parts}
+        return {name: one for name, one in settings.items() if isinstance(one, OnlineConfig)}
 
     @property
     def updates(self) -> int:

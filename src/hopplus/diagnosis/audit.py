@@ -1,22 +1,19 @@
-"""Does every seat learn from its own play, as often and by as much as the others, and is that what
-is logged? Computed anew from what was played, beside the learner's own code."""
+"""Does every seat learn from its own play? Computed anew from what was played, beside the learner's
+own code."""
 
 import hashlib
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
-import optax
 
-from hopplus.diagnosis.laboratory import Laboratory, Record, lane_of
+from hopplus.diagnosis.laboratory import lane_of
 from hopplus.games.game import Game, views
 from hopplus.learning.learner import Learner, Learning, Lesson
-from hopplus.learning.moments import Moments
 from hopplus.types import State, Trajectory, View
 
 Digests = Counter[bytes]  # of rows, each as often as it occurs
@@ -96,9 +93,6 @@ class DataAudit:
     rows: list[int]  # [sets] rows learned from
     presence: list[float]  # [sets] share of the steps at which its seats were present
 
-    def as_json(self) -> dict[str, Any]:
-        return dict(vars(self))
-
 
 def data_audit(learner: Learner, trajectory: Trajectory, lesson: Lesson) -> DataAudit:
     """Hold what was learned from (`lesson`, of one lane) against what was played."""
@@ -111,15 +105,8 @@ def data_audit(learner: Learner, trajectory: Trajectory, lesson: Lesson) -> Data
         for number, seats in enumerate(sets)
     ]
     present = np.asarray(trajectory.present).mean(axis=(0, 1))
-    return DataAudit(
-        seats=sets.tolist(),
-        hashes=[audit[0] for audit in audits],
-        own_hashes=[audit[1] for audit in audits],
-        taken_from=[audit[2] for audit in audits],
-        after_leaving=[audit[3] for audit in audits],
-        rows=[audit[4] for audit in audits],
-        presence=[float(present[seats].mean()) for seats in sets],
-    )
+    by_field = map(list, zip(*audits, strict=True))
+    return DataAudit(sets.tolist(), *by_field, [float(present[seats].mean()) for seats in sets])
 
 
 def _real(batch: Any, number: int) -> np.ndarray:
@@ -172,9 +159,6 @@ class TargetAudit:
     returns: list[float]
     tolerance: float  # what rounding may make of them
 
-    def as_json(self) -> dict[str, Any]:
-        return dict(vars(self))
-
 
 def target_audit(learner: Learner, before: Learning, lesson: Lesson, lane: int) -> TargetAudit:
     """Values and log-probabilities as played, and returns added up anew, of one lane.
@@ -188,33 +172,27 @@ def target_audit(learner: Learner, before: Learning, lesson: Lesson, lane: int) 
     after = learner.values(minds, lesson.plays.memory[learner.learning], last)
     present_after = jax.vmap(learner.game.present)(lesson.plays.state)
     returns = _returns(learner, trajectory, np.asarray(after), np.asarray(present_after))
-    found: dict[str, list[float]] = {"value": [], "log_prob": [], "returns": []}
+    truth = {
+        "value": np.asarray(trajectory.act.value),
+        "log_prob": np.asarray(trajectory.act.log_prob),
+        "returns": returns,
+    }
+    found: dict[str, list[float]] = {name: [] for name in truth}
+
+    def pairs(rows: list[bytes], values: np.ndarray, held: np.ndarray) -> list[tuple[bytes, float]]:
+        of_rows = zip(rows, values.reshape(-1), held, strict=True)
+        return [(row, float(value)) for row, value, counts in of_rows if counts]
+
     for number, seats in enumerate(learner.beside.seats):
         rows, real = _batch_rows(batch, number), _real(batch, number)
-        counted = real & batch.present[number]
-        given = {name: getattr(batch, name)[number] for name in found}
-        truth = {
-            "value": np.asarray(trajectory.act.value),
-            "log_prob": np.asarray(trajectory.act.log_prob),
-            "returns": returns,
-        }
-        for name in found:
+        for name, true in truth.items():
             expected = sorted(
-                (row, float(value))
+                pair
                 for seat in seats
-                for row, value, held in zip(
-                    own[seat].rows,
-                    truth[name][:, :, seat].reshape(-1),
-                    own[seat].present,
-                    strict=True,
-                )
-                if held
+                for pair in pairs(own[seat].rows, true[:, :, seat], own[seat].present)
             )
-            learned = sorted(
-                (row, float(value))
-                for row, value, held in zip(rows, given[name], counted, strict=True)
-                if held
-            )
+            given = getattr(batch, name)[number]
+            learned = sorted(pairs(rows, given, real & batch.present[number]))
             same = [row for row, _ in expected] == [row for row, _ in learned]
             apart = [abs(a - b) for (_, a), (_, b) in zip(expected, learned, strict=False)]
             found[name].append(max(apart, default=0.0) if same else float("nan"))
@@ -246,142 +224,3 @@ def _returns(
         found[step] = later
         next_value, next_there = value[step], there[step]
     return found
-
-
-@dataclass(frozen=True)
-class LogAudit:
-    """[N] returns of the episodes that ended in an update, as logged and added up anew."""
-
-    logged: list[float]
-    true: list[float]
-
-    @property
-    def right(self) -> bool:
-        return bool(np.allclose(self.logged, self.true, atol=1e-2, rtol=1e-4))
-
-    @property
-    def moved(self) -> list[int] | None:
-        """For each seat, whose return was logged as its own; None where that cannot be told."""
-        found = []
-        for logged in self.logged:
-            near = np.flatnonzero(np.isclose(self.true, logged, atol=1e-2, rtol=1e-4))
-            if len(near) != 1:
-                return None
-            found.append(int(near[0]))
-        return found
-
-    def as_json(self) -> dict[str, Any]:
-        return {"logged": self.logged, "true": self.true, "moved": self.moved}
-
-
-def log_audit(before: Learning, trajectory: Trajectory, record: Record, lane: int) -> LogAudit:
-    """Hold an update's record against its trajectory, of one lane."""
-    returns = np.array(before.returns[lane], np.float64)  # [B, N] of episodes in flight
-    reward, done = (
-        np.asarray(part) for part in (trajectory.outcome.reward, trajectory.outcome.done)
-    )
-    total = np.zeros(returns.shape[1])
-    for got, ended in zip(reward, done, strict=True):
-        returns += got
-        total += returns[ended].sum(axis=0)
-        returns[ended] = 0
-    return LogAudit([float(value) for value in record["return_sum"][lane]], total.tolist())
-
-
-@dataclass(frozen=True)
-class BufferAudit:
-    """What one part keeps to learn from: [sets] steps of each set's own seats, and their age."""
-
-    part: str
-    fill: list[int]
-    age: list[float]  # in updates, on average; NaN for nothing
-
-    def as_json(self) -> dict[str, Any]:
-        return dict(vars(self))
-
-
-def buffer_audits(learner: Learner, learning: Learning, lane: int) -> list[BufferAudit]:
-    """Every part whose buffer holds steps of play."""
-    kept = lane_of(learning.kept.parts, lane)
-    found = []
-    for part in learner.beside.parts:
-        ring = kept[part.name].ring
-        if not isinstance(ring, Moments) or ring.joint.ndim != 2:
-            continue
-        rows, steps = len(ring.joint), learner.config.steps
-        slots = rows // steps
-        age = (int(learning.updates) - 1 - np.arange(rows) // steps) % slots
-        present = np.asarray(jax.vmap(learner.game.present)(ring.state))
-        own = [present[:, seats].any(axis=1) for seats in learner.beside.seats]
-        ages = [float(age[there].mean()) if there.any() else float("nan") for there in own]
-        fill = [int(present[:, seats].sum()) for seats in learner.beside.seats]
-        found.append(BufferAudit(part.name, fill, ages))
-    return found
-
-
-@dataclass(frozen=True)
-class StepAudit:
-    """How often and by how much each set of parameters was changed."""
-
-    counts: list[int]  # [sets] gradient steps so far
-    expected: int  # of which there should have been so many
-    sizes: list[float]  # [sets] of a step, as a share of the step size that was asked for
-    unlike: list[float]  # [sets] how differently the same play is learned from in the next place
-
-    def as_json(self) -> dict[str, Any]:
-        return dict(vars(self))
-
-
-def step_audit(laboratory: Laboratory, learning: Learning, lesson: Lesson, lane: int) -> StepAudit:
-    """Take one more gradient step with everything in one batch; how far it should go is known."""
-    learner = laboratory.learner
-    taken = lane_of((learning.params[learner.learning].policy, learning.optimiser), lane)
-    policy, optimiser = taken
-    batch = lane_of(lesson.batch, lane)
-    counts = np.asarray(optax.tree.get_all_with_path(optimiser, "count")[0][1])
-    c = learner.config
-    # The step size may have fallen to nothing at the end of a run.
-    still = replace(learner, config=replace(c, epochs=1, minibatches=1, anneal=False))
-
-    def step(
-        policy: Any, state: Any, batch: Any, updates: Any, key: jax.Array
-    ) -> tuple[jax.Array, jax.Array]:
-        def turned(tree: Any, by: int) -> Any:
-            return jax.tree.map(lambda leaf: jnp.roll(leaf, by, axis=0), tree)
-
-        # The same sets of parameters, each in the next one's place: they must learn the same.
-        there = turned((policy, state, batch), 1)
-        moved = still.improve(there[0], there[1], there[2], updates, key)
-        after, state, _ = still.improve(policy, state, batch, updates, key)
-        apart = jax.tree.map(
-            lambda a, b: jnp.abs(a - b).reshape(len(a), -1).max(axis=1), after, turned(moved[0], -1)
-        )
-        unlike = jnp.stack(jax.tree.leaves(apart)).max(axis=0) / c.learning_rate
-        adam = state[1][0]
-        count = adam.count.astype(jnp.float32)
-
-        def wanted(mean: jax.Array, square: jax.Array) -> jax.Array:
-            by_set = count.reshape(-1, *[1] * (mean.ndim - 1))
-            scale = jnp.sqrt(square / (1 - 0.999**by_set)) + 1e-5
-            way: jax.Array = -mean / (1 - 0.9**by_set) / scale
-            return way
-
-        change = jax.tree.map(lambda new, old: new - old, after, policy)
-        towards = jax.tree.map(wanted, adam.mu, adam.nu)
-
-        def dot(one: Any, two: Any) -> jax.Array:
-            sums = jax.tree.map(lambda a, b: (a * b).reshape(len(a), -1).sum(axis=1), one, two)
-            total: jax.Array = jnp.stack(jax.tree.leaves(sums)).sum(axis=0)
-            return total
-
-        size: jax.Array = dot(change, towards) / dot(towards, towards)
-        return size / c.learning_rate, unlike
-
-    # Two in a row: one that is left out every second time cannot hide.
-    key = jax.random.key(0)
-    compiled = laboratory.compiled("step", step)
-    found = [compiled(policy, optimiser, batch, learning.updates + more, key) for more in range(2)]
-    sizes = np.minimum(*(np.asarray(size) for size, _ in found))
-    unlike = np.maximum(*(np.asarray(apart) for _, apart in found))
-    expected = int(learning.updates) * c.epochs * c.minibatches
-    return StepAudit(counts.tolist(), expected, sizes.tolist(), unlike.tolist())

@@ -1,98 +1,70 @@
 """Faults to try the diagnosis on: each is a mistake that somebody has made.
 
-A fault is a learner that does one thing wrongly, or a configuration. None of this is used in
+A fault is a learner that holds one wrong function, or a configuration. None of this is used in
 training.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-import optax
 
 from hopplus.config import ConfigError, PartName, TrainConfig
-from hopplus.learning.dreams import Dreams
-from hopplus.learning.learner import Learner, Metrics
+from hopplus.learning.learner import Improved, Learner, Metrics, episode_metrics
+from hopplus.learning.online import by_set
 from hopplus.learning.ppo import Batch
-from hopplus.learning.rollout import Play
-from hopplus.planning.imagine import Imagination
+from hopplus.models.chance import draw
 from hopplus.planning.simulate import LearnedStage, Scene, Turn
 from hopplus.players.actor import Actor
+from hopplus.players.choice import act_from
 from hopplus.players.mind import Mind
-from hopplus.types import Memory, Params, Trajectory, View
+from hopplus.types import Act, Memory, Trajectory, View
 
 SEAT = 2  # whom a fault of one seat hits
 
 
-class FirstSeatsPlay(Learner):
+def assemble_first_seat(steps: Batch, count: int) -> Batch:
     """Every seat learns from what the first one saw, did and got: a name that is missing falls
     back to the first."""
-
-    def batch(self, minds: Mind, plays: Play, trajectory: Trajectory) -> Batch:
-        batch = super().batch(minds, plays, trajectory)
-        first: Batch = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf[:1], leaf.shape), batch)
-        return first
+    batch = by_set(steps, count)
+    first: Batch = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf[:1], leaf.shape), batch)
+    return first
 
 
-class KeepsTheGone(Learner):
+def assemble_everyone(steps: Batch, count: int) -> Batch:
     """Steps after a player has left are learned from like any other."""
-
-    def batch(self, minds: Mind, plays: Play, trajectory: Trajectory) -> Batch:
-        batch = super().batch(minds, plays, trajectory)
-        everyone = jnp.ones_like(batch.present)
-        return replace(batch, present=everyone, valued=everyone)
+    batch = by_set(steps, count)
+    everyone = jnp.ones_like(batch.present)
+    return replace(batch, present=everyone, valued=everyone)
 
 
-class _OneSeatImproves(Learner):
-    """Something is different in how one seat improves."""
-
-    def _changed(self, old: Any, new: Any, updates: jax.Array) -> Any:
-        """What comes of an update instead."""
-        return new
-
-    def improve(
-        self,
-        sets: Params,
-        optimiser: optax.OptState,
-        batch: Batch,
-        updates: jax.Array,
-        key: jax.Array,
-    ) -> tuple[Params, optax.OptState, Metrics]:
-        policy, state, metrics = super().improve(sets, optimiser, batch, updates, key)
-        policy, state = self._changed((sets, optimiser), (policy, state), updates)
-        return policy, state, metrics
-
-
-class HalfTheUpdates(_OneSeatImproves):
+def commit_half(old: Improved, new: Improved, updates: jax.Array) -> Improved:
     """One seat is updated every second time."""
 
-    def _changed(self, old: Any, new: Any, updates: jax.Array) -> Any:
-        def kept(before: jax.Array, after: jax.Array) -> jax.Array:
-            return after.at[SEAT].set(jnp.where(updates % 2 == 0, after[SEAT], before[SEAT]))
+    def kept(before: jax.Array, after: jax.Array) -> jax.Array:
+        return after.at[SEAT].set(jnp.where(updates % 2 == 0, after[SEAT], before[SEAT]))
 
-        return jax.tree.map(kept, old, new)
+    half: Improved = jax.tree.map(kept, old, new)
+    return half
 
 
-class OtherStepSize(_OneSeatImproves):
+def commit_third(old: Improved, new: Improved, updates: jax.Array) -> Improved:
     """One seat takes steps of a third of the size."""
 
-    def _changed(self, old: Any, new: Any, updates: jax.Array) -> Any:
-        def smaller(before: jax.Array, after: jax.Array) -> jax.Array:
-            return after.at[SEAT].set(before[SEAT] + (after[SEAT] - before[SEAT]) / 3)
+    def smaller(before: jax.Array, after: jax.Array) -> jax.Array:
+        return after.at[SEAT].set(before[SEAT] + (after[SEAT] - before[SEAT]) / 3)
 
-        (before, _), (after, state) = old, new
-        return jax.tree.map(smaller, before, after), state
+    (before, _), (after, state) = old, new
+    return jax.tree.map(smaller, before, after), state
 
 
-class LoggedElsewhere(Learner):
+def log_elsewhere(so_far: jax.Array, trajectory: Trajectory) -> tuple[jax.Array, Metrics]:
     """Returns are logged under the next seat's number."""
-
-    def episodes(self, so_far: jax.Array, trajectory: Trajectory) -> tuple[jax.Array, Metrics]:
-        returns, metrics = super().episodes(so_far, trajectory)
-        return returns, {**metrics, "return_sum": jnp.roll(metrics["return_sum"], 1, axis=-1)}
+    returns, metrics = episode_metrics(so_far, trajectory)
+    return returns, {**metrics, "return_sum": jnp.roll(metrics["return_sum"], 1, axis=-1)}
 
 
 class LoudStage(LearnedStage):
@@ -103,35 +75,29 @@ class LoudStage(LearnedStage):
         return after, Turn(20 * turn.reward, turn.ended)
 
 
-class LoudDreams(Dreams):
-    def imagination(self, mind: Mind) -> Imagination:
-        made = super().imagination(mind)
-        assert mind.world is not None
-        return replace(made, stage=LoudStage(mind.world, self.game.horizon))
+def act_without_goals(
+    actor: Actor, params: Mind, memory: Memory, view: View, key: jax.Array
+) -> tuple[Memory, Act]:
+    """As `Actor.act`, but the others are taken to be after nothing at all."""
+    memory, inferred = actor.infer(params, memory, view)
+    nothing = jnp.zeros_like(inferred)
+    logits, value = actor.judge(params.policy, view, nothing)
+    action = draw(key, jnp.exp(logits))
+    return memory, act_from(logits, action, value, jnp.zeros(actor.goal_size), nothing)
 
 
-class Forgetful(Actor):
-    """Takes the others to be after nothing at all."""
-
-    def infer(self, params: Mind, memory: Memory, view: View) -> tuple[Memory, jax.Array]:
-        memory, inferred = super().infer(params, memory, view)
-        return memory, jnp.zeros_like(inferred)
+def _learner(**functions: Any) -> Callable[[Learner], Learner]:
+    """With functions of the learner in the place of the right ones."""
+    return lambda learner: replace(learner, **functions)
 
 
-def _as(kind: type[Any], made: Any) -> Any:
-    """The same thing, of another kind."""
-    return kind(**{part.name: getattr(made, part.name) for part in fields(made)})
+def _dreams(**functions: Any) -> Callable[[Learner], Learner]:
+    """With functions of its imagination in the place of the right ones."""
 
-
-def _learner(kind: type[Learner]) -> Callable[[Learner], Learner]:
-    return lambda learner: _as(kind, learner)
-
-
-def _dreams(change: Callable[[Dreams], Dreams]) -> Callable[[Learner], Learner]:
     def changed(learner: Learner) -> Learner:
         if learner.beside.dreams is None:  # nothing is imagined, so nothing wrongly
             return learner
-        beside = replace(learner.beside, dreams=change(learner.beside.dreams))
+        beside = replace(learner.beside, dreams=replace(learner.beside.dreams, **functions))
         return replace(learner, beside=beside)
 
     return changed
@@ -161,42 +127,42 @@ FAULTS: Mapping[str, Fault] = MappingProxyType(
             "every seat learns from the first seat's play",
             seats="wrong-seat-data",
             value_loss="wrong-seat-data",
-            learner=_learner(FirstSeatsPlay),
+            learner=_learner(assemble=assemble_first_seat),
             own=True,
         ),
         "half-updates": Fault(
             f"seat {SEAT} is updated every second time",
             seats="fewer-updates",
-            learner=_learner(HalfTheUpdates),
+            learner=_learner(commit=commit_half),
             own=True,
         ),
         "step-size": Fault(
             f"seat {SEAT} takes steps of a third of the size",
             seats="step-size",
-            learner=_learner(OtherStepSize),
+            learner=_learner(commit=commit_third),
             own=True,
         ),
         "logged-elsewhere": Fault(
             "returns are logged under the next seat's number",
             seats="wrong-log",
-            learner=_learner(LoggedElsewhere),
+            learner=_learner(log_episodes=log_elsewhere),
         ),
         "gone-kept": Fault(
             "steps after a player has left are kept",
             seats="steps-after-leaving",
             value_loss="steps-after-leaving",
-            learner=_learner(KeepsTheGone),
+            learner=_learner(assemble=assemble_everyone),
         ),
         "loud-world": Fault(
             "the world model's rewards are 20 times too large",
             value_loss="world-rewards",
-            learner=_dreams(lambda dreams: _as(LoudDreams, dreams)),
+            learner=_dreams(dynamics=LoudStage),
             needs=("imagination",),
         ),
         "zero-goals": Fault(
             "goals in imagination are zero",
             value_loss="goal-mismatch",
-            learner=_dreams(lambda dreams: replace(dreams, actor=_as(Forgetful, dreams.actor))),
+            learner=_dreams(act=act_without_goals),
             needs=("goal", "imagination"),
         ),
     }

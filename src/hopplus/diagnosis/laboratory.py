@@ -6,7 +6,7 @@ compiled once.
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, fields, replace
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import equinox as eqx
@@ -21,8 +21,7 @@ from hopplus.learning.ppo import Batch
 from hopplus.learning.programs import start_options
 from hopplus.learning.seeds import seed_keys
 from hopplus.learning.train import record_of
-from hopplus.planning.imagine import Dream, Imagination
-from hopplus.players.mind import Mind
+from hopplus.planning.imagine import Dream
 
 Record = dict[str, Any]
 Tree = TypeVar("Tree")
@@ -37,29 +36,19 @@ class Switch(eqx.Module):
     critic: jax.Array  # [] bool, whether they do then
 
 
-@dataclass(frozen=True)
-class SwitchedDreams(Dreams):
-    """Imagination with a switch at it."""
-
-    inner: Dreams
-    switch: Switch
-
-    def imagination(self, mind: Mind) -> Imagination:
-        return self.inner.imagination(mind)
-
-    def batch(self, dream: Dream, observed: jax.Array, open_: jax.Array) -> Batch:
-        dream = replace(dream, reward=dream.reward * self.switch.reward)
-        batch = self.inner.batch(dream, observed, open_ & self.switch.imagine)
-        forced = batch.present & self.switch.critic
-        return replace(batch, valued=jnp.where(self.switch.override, forced, batch.valued))
-
-
 def _switched(learner: Learner, switch: Switch) -> Learner:
+    """The learner with a switch at its imagination, if it has one."""
     dreams = learner.beside.dreams
     if dreams is None:
         return learner
-    plain = {part.name: getattr(dreams, part.name) for part in fields(Dreams)}
-    beside = replace(learner.beside, dreams=SwitchedDreams(**plain, inner=dreams, switch=switch))
+
+    def make_batch(own: Dreams, dream: Dream, observed: jax.Array, open_: jax.Array) -> Batch:
+        dream = replace(dream, reward=dream.reward * switch.reward)
+        batch = dreams.make_batch(own, dream, observed, open_ & switch.imagine)
+        forced = batch.present & switch.critic
+        return replace(batch, valued=jnp.where(switch.override, forced, batch.valued))
+
+    beside = replace(learner.beside, dreams=replace(dreams, make_batch=make_batch))
     return replace(learner, beside=beside)
 
 

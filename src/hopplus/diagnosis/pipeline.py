@@ -5,19 +5,17 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from hopplus.diagnosis.audit import (
-    BufferAudit,
-    DataAudit,
-    StepAudit,
-    TargetAudit,
-    buffer_audits,
-    data_audit,
-    log_audit,
-    step_audit,
-    target_audit,
-)
+from hopplus.config import flat
+from hopplus.diagnosis.audit import DataAudit, TargetAudit, data_audit, target_audit
 from hopplus.diagnosis.finding import Check, Illness
 from hopplus.diagnosis.laboratory import lane_of
+from hopplus.diagnosis.step_audit import (
+    BufferAudit,
+    StepAudit,
+    buffer_audits,
+    log_audit,
+    step_audit,
+)
 from hopplus.diagnosis.subject import Subject
 
 DATA_ILLNESSES = {
@@ -107,17 +105,8 @@ def players_check(subject: Subject) -> Check:
 
 def _fields(player: Any) -> dict[str, str]:
     """A player's settings by their names, as text."""
-
-    def flat(prefix: str, value: Any) -> dict[str, str]:
-        if isinstance(value, dict):
-            found: dict[str, str] = {}
-            for name, inner in value.items():
-                found |= flat(f"{prefix}.{name}" if prefix else str(name), inner)
-            return found
-        return {prefix: str(value)}
-
-    known = {"kind": type(player).__name__, "name": player.name}
-    return known | flat("", asdict(player))
+    named = {name: str(value) for name, value in flat(asdict(player)).items()}
+    return {"kind": type(player).__name__, "name": player.name, **named}
 
 
 def data_checks(data: DataAudit) -> list[Check]:
@@ -144,7 +133,7 @@ def data_checks(data: DataAudit) -> list[Check]:
                 else f"{'; '.join(lines)}. Hashes {hashes}."
             ),
             "wrong-seat-data" if wrong else None,
-            data.as_json(),
+            dict(vars(data)),
             "" if all(data.rows) else "A seat did not play at all: give it more --ppo.games.",
         )
     ]
@@ -181,7 +170,7 @@ def buffer_check(buffer: BufferAudit) -> Check:
     return Check(
         f"Buffer: {buffer.part}",
         f"By seat, {fill} steps are kept, {age} updates old on average.",
-        figures=buffer.as_json(),
+        figures=dict(vars(buffer)),
         unknown="" if all(buffer.fill) else "Train until there is play of every seat to keep.",
         decides=False,
     )
@@ -215,7 +204,7 @@ def target_check(targets: TargetAudit, mixing: bool) -> Check:
         f"Largest difference from what was thought in play and added up anew, by seat: {shown}."
         + (" Where a seat has -, its rows are not of its own play." if unmatched else ""),
         "wrong-targets" if off else None,
-        targets.as_json(),
+        dict(vars(targets)),
         ""
         if all(math.isfinite(apart) for found in compared.values() for apart in found)
         else "Rows that are learned from cannot be matched with play: look whose play it is first.",

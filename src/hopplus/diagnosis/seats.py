@@ -23,6 +23,7 @@ from hopplus.diagnosis.ordering import (
 from hopplus.diagnosis.pipeline import DATA_ILLNESSES, pipeline_checks
 from hopplus.diagnosis.subject import OnStep, Subject, made, of_preset
 from hopplus.games.game import Game
+from hopplus.learning.auxiliary_models import AUXILIARY_MODELS
 
 SURE = 0.001  # chance below which seats of a game or of models are said to differ
 REAL = 0.01  # chance below which an ordering of returns is taken to be real
@@ -254,19 +255,10 @@ def more_episodes(played: Ordering, each: int = 1) -> str:
     )
 
 
-# What is told of each seat's models, by the name in the log, and whether more is worse.
-MODEL_FIGURES = {
-    "opponent/accuracy": "share of the others' actions foreseen",
-    "world/error": "share of steps foreseen wrongly",
-    "goal/loss/kl": "divergence of inferred from selected goals",
-    "explained": "share of the returns' variance that values explain",
-    "opponent/fill": "steps that opponent models can learn from",
-    "world/fill": "steps that the world model can learn from",
-    "goal/fill": "steps that goals can be learned from",
-    "opponent/fits": "gradient steps of opponent models",
-    "world/fits": "gradient steps of the world model",
-    "goal/fits": "gradient steps of goals",
-}
+# What is told of each seat's models, by the name in the log.
+MODEL_FIGURES = {"explained": "share of the returns' variance that values explain"}
+for row in AUXILIARY_MODELS.values():
+    MODEL_FIGURES |= row.figures
 
 
 def model_checks(subject: Subject) -> list[Check]:
@@ -318,9 +310,10 @@ def rungs_of(config: TrainConfig, fewer: bool) -> dict[str, TrainConfig]:
 def _without(config: TrainConfig, *parts: str) -> TrainConfig:
     """The configuration without some parts, and without what they were to begin from."""
     kept = tuple(part for part in config.parts if part not in parts)
-    for name in ("opponent", "goal", "world"):
+    for name, settings in config.fitted.items():
         if name in parts:
-            config = replace(config, **{name: replace(getattr(config, name), from_run=None)})
+            fresh: dict[str, Any] = {name: replace(settings, from_run=None)}
+            config = replace(config, **fresh)
     return replace(config, parts=kept)
 
 

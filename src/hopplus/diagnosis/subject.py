@@ -6,13 +6,9 @@ from dataclasses import dataclass, replace
 from hopplus.config import ConfigError, TrainConfig
 from hopplus.diagnosis.faults import Fault
 from hopplus.diagnosis.laboratory import Laboratory, Record, lanes_of
+from hopplus.learning.checkpoints import load_learning
 from hopplus.learning.learner import Learner, Learning
-from hopplus.learning.restore import (
-    empty_learning,
-    make_learner,
-    maker,
-    restored_learner,
-)
+from hopplus.learning.restore import make_learner, maker, restored_learner
 from hopplus.runs.folder import RunFolder
 
 Make = Callable[[TrainConfig], Learner]
@@ -42,9 +38,9 @@ def of_run(run: RunFolder, lanes: int, steady: bool = False) -> Subject:
     """
     config = run.config()
     learner = restored_learner(run)
-    saved = run.load(empty_learning(learner, config))
+    saved = load_learning(run, learner, config)
     # A run that was killed has logged more than it saved: that was forgotten with what it learned.
-    records = [one for one in run.metrics() if saved and one["update"] <= int(saved.tree.updates)]
+    records = [one for one in run.metrics() if saved and one["update"] <= int(saved[0].updates)]
     if saved is None or not records:
         raise ConfigError(f"{run.path} has no usable checkpoint and log yet: train it for a while")
     if steady:
@@ -54,7 +50,7 @@ def of_run(run: RunFolder, lanes: int, steady: bool = False) -> Subject:
         learner = replace(learner, config=replace(learner.config, learning_rate=rate))
     laboratory = Laboratory(learner, config, lanes, maker(run))
     seeds = [lane % config.seeds for lane in range(lanes)]
-    learning = lanes_of(saved.tree, seeds)
+    learning = lanes_of(saved[0], seeds)
     return Subject(run.path.name, config, laboratory, learning, records)
 
 

@@ -42,8 +42,7 @@ class Online:
         """What it learns from, for people."""
         search = self.config.search.simulations
         policy = "its search" if search else "its own steps, by PPO"
-        parts = [part for part in self.config.parts if part in ("opponent", "goal", "world")]
-        return f"online, from {policy}" + "".join(f"; {part}" for part in parts)
+        return f"online, from {policy}" + "".join(f"; {part}" for part in self.config.fitted)
 
     def streams(
         self,

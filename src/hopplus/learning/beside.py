@@ -11,12 +11,10 @@ import numpy as np
 
 from hopplus.config import TrainConfig
 from hopplus.games.game import Game
+from hopplus.learning.auxiliary_models import AUXILIARY_MODELS
 from hopplus.learning.dreams import Dreams
 from hopplus.learning.moments import Moments
-from hopplus.learning.online import Beside, OnlinePart, by_set, learned, seats_by_set
-from hopplus.learning.online_goal import OnlineGoal
-from hopplus.learning.online_opponent import OnlineOpponent
-from hopplus.learning.online_world import OnlineWorld
+from hopplus.learning.online import Beside, OnlinePart, learned, seats_by_set
 from hopplus.learning.ppo import Batch, mean_of
 from hopplus.models.part import Metrics
 from hopplus.players.actor import Actor
@@ -39,7 +37,6 @@ class BesidePolicy:
     seats: np.ndarray  # [sets, k] the seats of each set of parameters
     parts: tuple[OnlinePart, ...]
     dreams: Dreams | None
-    updates: int  # how many there will be
     initial: dict[str, Any]  # parts of minds that were learned before, by field, without sets
 
     def known(self, minds: Mind) -> Mind:
@@ -85,7 +82,8 @@ class BesidePolicy:
             metrics |= found
         key_mix, key_dream = jax.random.split(jax.random.fold_in(key, len(self.parts)))
         kept = replace(kept, parts=beside, observed=_widened(kept.observed, batch))
-        batch = self._mixed(minds, played, batch, updates, key_mix)
+        for part in self.parts:  # of which one at most draws anything by the key
+            batch = part.relabel(minds, played, batch, updates, key_mix, self.actor.judge)
         if self.dreams is None:
             return minds, kept, batch, metrics
         assert kept.starts is not None
@@ -116,38 +114,6 @@ class BesidePolicy:
         found: tuple[Batch, Metrics] = jax.lax.cond(ready, dream, blank, *given)
         return found
 
-    def _mixed(
-        self, minds: Mind, played: Moments, batch: Batch, updates: jax.Array, key: jax.Array
-    ) -> Batch:
-        """The batch with the goals that hindsight selects at some of its steps.
-
-        The policy is then taken to have acted by these, as it would have at the time.
-        """
-        goal = next((part for part in self.parts if isinstance(part, OnlineGoal)), None)
-        if goal is None or goal.config.mixing * goal.config.mixing_until == 0:
-            return batch
-        if batch.aim is not None:  # a search has acted by what was inferred
-            return batch
-        until = goal.config.mixing_until * self.updates
-        rate = goal.config.mixing * jnp.maximum(0.0, 1 - updates / until)
-
-        def mixed() -> Batch:
-            key_select, key_draw = jax.random.split(key)
-            goals, known = by_set(
-                goal.selected_goals(minds, played, key_select), len(self.seats)
-            )  # [sets, M, J, G], [sets, M, J]
-            chosen = jax.random.bernoulli(key_draw, rate, known.shape[:2])
-            own = batch.inferred.reshape(goals.shape)
-            told = jnp.where((chosen[..., None] & known)[..., None], goals, own)
-            inferred = told.reshape(batch.inferred.shape)
-            over_rows = jax.vmap(self.actor.judge, in_axes=(None, 0, 0))
-            logits, value = jax.vmap(over_rows)(minds.policy, batch.view, inferred)
-            log_prob = jnp.take_along_axis(logits, batch.action[..., None], axis=-1)[..., 0]
-            return replace(batch, inferred=inferred, log_prob=log_prob, value=value)
-
-        found: Batch = jax.lax.cond(rate > 0, mixed, lambda: batch)
-        return found
-
 
 def source_metrics(batch: Batch) -> Metrics:
     """[sets] what real steps are like, to hold imagined ones against."""
@@ -176,16 +142,13 @@ def make_beside(
     initial: dict[str, Any],
 ) -> BesidePolicy:
     """The parts that a configuration switches on, for the seats that learn."""
-    by_set = seats_by_set(seats, actor.shares_params)
-    made: list[OnlinePart] = []
-    parts = actor.parts
-    if parts.opponent:
-        made.append(OnlineOpponent(game, parts, config.opponent, by_set, config.updates))
-    if parts.inference:
-        made.append(OnlineGoal(game, parts.inference, config.goal, by_set, config.updates))
-    if parts.world:
-        made.append(OnlineWorld(game, parts.world, config.world, by_set, config.updates))
+    sets = seats_by_set(seats, actor.shares_params)
+    made = []
+    for name, settings in config.fitted.items():
+        learner = AUXILIARY_MODELS[name].learner
+        assert learner is not None
+        made.append(learner(game, actor.parts, settings, sets, config.updates))
     dreams = None
     if "imagination" in config.parts:
-        dreams = Dreams(game, actor, config.imagine, config.ppo, by_set)
-    return BesidePolicy(actor, by_set, tuple(made), dreams, config.updates, initial)
+        dreams = Dreams(game, actor, config.imagine, config.ppo, sets)
+    return BesidePolicy(actor, sets, tuple(made), dreams, initial)

@@ -1,5 +1,6 @@
 """Imagined play as something the policy learns from."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,10 +16,12 @@ from hopplus.learning.ppo import Batch
 from hopplus.learning.returns import lambda_returns, shared_reward
 from hopplus.learning.ring import drawn_rows, pushed, rows_at
 from hopplus.models.part import Metrics
+from hopplus.models.world import World
 from hopplus.planning.imagine import Dream, Imagination
 from hopplus.planning.simulate import LearnedStage, Scene
 from hopplus.players.actor import Actor
 from hopplus.players.mind import Mind
+from hopplus.types import Act, Memory, View
 
 
 @dataclass(frozen=True)
@@ -30,6 +33,12 @@ class Dreams:
     config: ImagineConfig
     ppo: PPOConfig
     seats: np.ndarray  # [sets, k]
+    # Functions, as fields: the diagnosis puts others in their place.
+    dynamics: Callable[[World, int], LearnedStage] = LearnedStage
+    act: Callable[[Actor, Mind, Memory, View, jax.Array], tuple[Memory, Act]] = Actor.act
+    make_batch: "Callable[[Dreams, Dream, jax.Array, jax.Array], Batch]" = (
+        lambda dreams, dream, observed, open_: dreams.batch(dream, observed, open_)
+    )
 
     @property
     def lanes(self) -> int:
@@ -67,7 +76,7 @@ class Dreams:
         ) -> tuple[Batch, Metrics]:
             over_lanes = jax.vmap(self.imagination(mind), in_axes=(1, 1, 0), out_axes=1)
             dream = over_lanes(scenes, memories, keys)  # [H, lanes, ...]
-            batch = self.batch(dream, *known)
+            batch = self.make_batch(self, dream, *known)
             return batch, dream_metrics(dream, batch, known[1])
 
         in_axes = (0, 1, 1, 0, 0, 0)
@@ -79,10 +88,10 @@ class Dreams:
         assert mind.world is not None
 
         def decide(memory: Any, view: Any, key: jax.Array) -> Any:
-            return self.actor.act(mind, memory, view, key)
+            return self.act(self.actor, mind, memory, view, key)
 
         goals_about = self.actor.parts.goals_about
-        stage = LearnedStage(mind.world, self.game.horizon)
+        stage = self.dynamics(mind.world, self.game.horizon)
         return Imagination(decide, mind.opponents, stage, goals_about)
 
     def starts(self, ring: Moments, key: jax.Array) -> tuple[Scene, Any]:

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import equinox as eqx
 import jax
@@ -19,16 +18,17 @@ from hopplus.config import (
     TrainConfig,
 )
 from hopplus.games import make_game
+from hopplus.learning.auxiliary_models import AUXILIARY_MODELS
 from hopplus.learning.parts import Setting, load_parts
 from hopplus.models.nets import Mlp
 from hopplus.models.opponent import OpponentModel
-from hopplus.players.mind import Parts, make_parts
+from hopplus.players.mind import make_parts
 from hopplus.runs.checkpoint import filled, named_arrays, write_durably
 from hopplus.runs.folder import open_run
 from hopplus.types import Params
 
 FOLDER = "parts/"  # where a run keeps them
-FIELDS = {"goal": "prior", "opponent": "opponents", "world": "world"}  # of a mind
+STARTS = {name: row.warm_start for name, row in AUXILIARY_MODELS.items() if row.warm_start}
 
 
 @dataclass(frozen=True)
@@ -40,14 +40,14 @@ class Initial:
     @property
     def fields(self) -> dict[str, Params]:
         """By the field of a mind."""
-        return {FIELDS[name]: params for name, params in self.params.items()}
+        return {STARTS[name].field: params for name, params in self.params.items()}
 
 
 def find_initial(config: TrainConfig) -> tuple[TrainConfig, Initial]:
     """Load the parts that a configuration takes from runs, each the first seed's; and the
     configuration with their shapes, and with the places where the run will keep them."""
     found: dict[str, Params] = {}
-    for name in FIELDS:
+    for name in STARTS:
         given = getattr(config, name).from_run
         if given is None:
             continue
@@ -115,7 +115,7 @@ def read_initial(folder: Path, config: TrainConfig) -> Initial:
     """What `write_initial` put into a run's folder."""
     parts = make_parts(make_game(config.game), config)
     found = {}
-    for name in FIELDS:
+    for name, start in STARTS.items():
         inside = getattr(config, name).from_run
         if inside is None:
             continue
@@ -124,11 +124,8 @@ def read_initial(folder: Path, config: TrainConfig) -> Initial:
             arrays = load_tensors(path.read_bytes())
         except (OSError, SafetensorError) as error:
             raise ConfigError(f"cannot read {path}: {error}") from error
-        found[name] = filled(_shapes(parts, name), arrays, str(path))
+        part = start.model(parts)
+        assert part is not None
+        shapes = jax.eval_shape(part.init, jax.random.key(0))
+        found[name] = filled(shapes, arrays, str(path))
     return Initial(found)
-
-
-def _shapes(parts: Parts, name: str) -> Any:
-    part = {"goal": parts.prior, "opponent": parts.opponent, "world": parts.world}[name]
-    assert part is not None
-    return jax.eval_shape(part.init, jax.random.key(0))

@@ -1,7 +1,9 @@
 """One update of everyone who learns: play, look back, improve."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TypeAlias
 
 import equinox as eqx
 import jax
@@ -28,6 +30,7 @@ from hopplus.players.seating import Seating
 from hopplus.types import Memory, Params, Trajectory, View
 
 Metrics = dict[str, jax.Array]
+Improved: TypeAlias = tuple[Params, optax.OptState]  # [sets, ...] the policy and its optimiser
 
 
 class Lesson(eqx.Module):
@@ -60,6 +63,13 @@ class Learner:
     updates: int  # how many there will be, for annealing
     learning: int  # which of the seating's groups learns
     beside: BesidePolicy
+    # Functions by which it works, as fields: the diagnosis tries itself on learners in which one of
+    # them makes a mistake, and wants them to be alike in everything else.
+    assemble: Callable[[Batch, int], Batch] = by_set  # steps [T, B, n] for each set of parameters
+    commit: Callable[[Improved, Improved, jax.Array], Improved] = lambda old, new, updates: new
+    log_episodes: Callable[[jax.Array, Trajectory], tuple[jax.Array, Metrics]] = (
+        lambda so_far, trajectory: episode_metrics(so_far, trajectory)
+    )
 
     @property
     def seating(self) -> Seating:
@@ -180,14 +190,10 @@ class Learner:
             minds.policy, now.optimiser, lessons, now.updates, key_epochs
         )
         params = self.with_minds(now.params, replace(minds, policy=policy))
-        returns, episodes = self.episodes(now.returns, trajectory)
+        returns, episodes = self.log_episodes(now.returns, trajectory)
         after = Learning(params, optimiser, kept, plays, returns, key, now.updates + 1)
         shown = Lesson(plays, trajectory, lessons)
         return after, episodes | metrics | found | losses, shown
-
-    def episodes(self, so_far: jax.Array, trajectory: Trajectory) -> tuple[jax.Array, Metrics]:
-        """What is logged of episodes, and the returns [B, N] of those still in flight."""
-        return episode_metrics(so_far, trajectory)
 
     def batch(self, minds: Mind, plays: Play, trajectory: Trajectory) -> Batch:
         """The steps of the learning seats, [sets, M, ...]: each set of parameters with its own."""
@@ -219,7 +225,7 @@ class Learner:
             **self._remembered(trajectory),
         )
         count = 1 if self.actor.shares_params else len(seats)
-        return by_set(steps, count)
+        return self.assemble(steps, count)
 
     def _remembered(self, trajectory: Trajectory) -> dict[str, jax.Array]:
         """[T, B, n, ...] the memories before each step, and where they began anew."""
@@ -308,6 +314,7 @@ class Learner:
             return jax.lax.scan(minibatch, carry, rows)
 
         carry, parts = jax.lax.scan(epoch, (sets, optimiser), jax.random.split(key, c.epochs))
+        carry = self.commit((sets, optimiser), carry, updates)
         return *carry, jax.tree.map(lambda leaf: leaf.mean(axis=(0, 1)), parts)
 
 

@@ -66,12 +66,6 @@ def empty_steps(rows: Moments, buffer: int) -> Moments:
     return empty_ring(rows, capacity(buffer, len(rows.joint)))
 
 
-def steps_seen(game: Game, ring: Moments, seats: np.ndarray) -> jax.Array:
-    """[sets] int32, the steps of a ring at which the seats [sets, k] of each set were present."""
-    present = jax.vmap(game.present)(ring.state)
-    return present[:, seats].sum(axis=(0, 2))
-
-
 def own_sample(game: Game, moment: Moments, seat: jax.Array) -> Sample:
     """What the seat itself learns of a step."""
     assert moment.key is not None

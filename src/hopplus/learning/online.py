@@ -1,7 +1,8 @@
 """What the parts that learn beside the policy have in common."""
 
 from collections.abc import Callable
-from typing import Any, Protocol, TypeVar
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeAlias, TypeVar
 
 import equinox as eqx
 import jax
@@ -10,12 +11,16 @@ import numpy as np
 import optax
 
 from hopplus.config import OnlineConfig
+from hopplus.games.game import Game
 from hopplus.learning.moments import Moments
+from hopplus.learning.ppo import Batch
+from hopplus.learning.ring import capacity, empty_ring, pushed
 from hopplus.models.part import Metrics, Part, fit_loss
-from hopplus.players.mind import Mind
-from hopplus.types import Params, Sample
+from hopplus.players.mind import Mind, Parts
+from hopplus.types import Params, Sample, View
 
 Tree = TypeVar("Tree")
+Judge: TypeAlias = Callable[[Params, View, jax.Array], tuple[jax.Array, jax.Array]]
 CHECKED = 128  # fresh steps of each seat that a part is measured on
 
 
@@ -26,37 +31,73 @@ class Beside(eqx.Module):
     ring: Any  # [R, ...] play to learn from
 
 
-class OnlinePart(Protocol):
+@dataclass(frozen=True)
+class OnlinePart:
     """A model that learns while the policy does, from what was just played and its buffer.
 
     `minds` are [sets, ...]: all of it is written for sets of parameters side by side, each with the
     play of its own seats.
     """
 
+    game: Game
+    parts: Parts  # the models of the player
+    config: Any  # an `OnlineConfig`
+    seats: np.ndarray  # [sets, k]
+    updates: int  # how many there will be
+    name: ClassVar[str]  # in `AUXILIARY_MODELS`, and of its metrics
+
     @property
-    def name(self) -> str: ...
-    @property
-    def config(self) -> OnlineConfig: ...
+    def optimiser(self) -> optax.GradientTransformation:
+        return optimiser_of(self.config, self.updates)
 
     def init(self, minds: Mind, played: Moments) -> Beside:
         """With an empty buffer for play shaped as that [T, B, ...]."""
-        ...
+        rows = self.rows(played)
+        count = len(rows.joint)
+        steps = played.joint.shape[0] * played.joint.shape[1] // count  # in a row
+        size = capacity(-(-self.config.buffer // steps), count)
+        return Beside(self.init_optimiser(minds), empty_ring(rows, size))
 
-    def measure(self, minds: Mind, played: Moments, key: jax.Array) -> Metrics:
-        """How well it foresees play [T, B, ...] that it has not learned from."""
-        ...
+    def init_optimiser(self, minds: Mind) -> optax.OptState:
+        """[sets, ...] its state before the first gradient step."""
+        raise NotImplementedError
+
+    def rows(self, played: Moments) -> Any:
+        """[M, ...] what it keeps of play [T, B, ...]; with `state` and `joint` in it."""
+        raise NotImplementedError
 
     def keep(self, ring: Any, played: Moments, updates: jax.Array) -> Any:
         """The buffer with the play added."""
-        ...
+        return pushed(ring, self.rows(played), updates)
+
+    def fill(self, ring: Any) -> jax.Array:
+        """[sets] int32, at how many steps of the buffer each set's own seats were present."""
+        present = self.game.present
+        for _ in ring.joint.shape[:-1]:
+            present = jax.vmap(present)
+        seen = jnp.moveaxis(present(ring.state)[..., self.seats], -2, 0)
+        return seen.reshape(len(self.seats), -1).sum(axis=1)
+
+    def measure(self, minds: Mind, played: Moments, key: jax.Array) -> Metrics:
+        """How well it foresees play [T, B, ...] that it has not learned from."""
+        raise NotImplementedError
 
     def fit(self, minds: Mind, beside: Beside, key: jax.Array) -> tuple[Mind, Beside, Metrics]:
         """A round of gradient steps, and the mean losses [sets]."""
-        ...
+        raise NotImplementedError
 
-    def fill(self, ring: Any) -> jax.Array:
-        """[sets] int32, how many steps each set can learn from."""
-        ...
+    def relabel(
+        self,
+        minds: Mind,
+        played: Moments,
+        batch: Batch,
+        updates: jax.Array,
+        key: jax.Array,
+        judge: Judge,
+    ) -> Batch:
+        """The batch [sets, M, ...] that the policy learns from, with what this model knows of it in
+        hindsight; as it is, for a model that knows nothing."""
+        return batch
 
 
 def optimiser_of(config: OnlineConfig, updates: int) -> optax.GradientTransformation:

@@ -1,7 +1,7 @@
 """Goals inferred from a seat's history, learned while playing; and, from scratch, their prior."""
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
@@ -10,11 +10,11 @@ import numpy as np
 import optax
 
 from hopplus.config import GoalOnline
-from hopplus.games.game import Game
 from hopplus.learning.hindsight import Hindsight, Seen, Stretch, Target, seen_by, stretches_of
 from hopplus.learning.moments import Moments
-from hopplus.learning.online import Beside, descend, in_batches, optimiser_of
-from hopplus.learning.ring import capacity, drawn_rows, empty_ring, pushed, rows_at
+from hopplus.learning.online import Beside, Judge, OnlinePart, by_set, descend, in_batches
+from hopplus.learning.ppo import Batch
+from hopplus.learning.ring import drawn_rows, rows_at
 from hopplus.models.goal import GoalPrior
 from hopplus.models.inference import GoalInference, InferencePart
 from hopplus.models.opponent import OpponentModel
@@ -49,45 +49,34 @@ class Drawn(eqx.Module):
 
 
 @dataclass(frozen=True)
-class OnlineGoal:
+class OnlineGoal(OnlinePart):
     """Each set of parameters learns from what its own seats saw, game by game.
 
     A prior from a run stays as it is; one from scratch learns beside the inference.
     """
 
-    game: Game
-    part: InferencePart
     config: GoalOnline
-    seats: np.ndarray  # [sets, k]
-    updates: int  # how many there will be
-    name: str = "goal"
+    name: ClassVar[str] = "goal"
 
     @property
-    def optimiser(self) -> optax.GradientTransformation:
-        return optimiser_of(self.config, self.updates)
+    def part(self) -> InferencePart:
+        assert self.parts.inference is not None
+        return self.parts.inference
 
     @property
     def hindsight(self) -> Hindsight:
         return Hindsight(self.part, self.config)
 
-    def init(self, minds: Mind, played: Moments) -> Beside:
-        rows = stretches_of(played)
-        steps, games = played.joint.shape[:2]
-        optimiser = jax.vmap(self.optimiser.init)(_params(minds))
-        size = capacity(-(-self.config.buffer // steps), games)
-        return Beside(optimiser, empty_ring(rows, size))
+    def init_optimiser(self, minds: Mind) -> optax.OptState:
+        return jax.vmap(self.optimiser.init)(_params(minds))
 
-    def keep(self, ring: Stretch, played: Moments, updates: jax.Array) -> Stretch:
-        return pushed(ring, stretches_of(played), updates)
-
-    def fill(self, ring: Stretch) -> jax.Array:
-        present = jax.vmap(jax.vmap(self.game.present))(ring.state)
-        return present[:, :, self.seats].sum(axis=(0, 1, 3))
+    def rows(self, played: Moments) -> Stretch:
+        return stretches_of(played)
 
     def measure(self, minds: Mind, played: Moments, key: jax.Array) -> Metrics:
         """`hit` is how often the inferred goals are nearer to those that hindsight selects than to
         those it selects at the same step of another game; 0.5 is chance."""
-        fresh = stretches_of(played)
+        fresh = self.rows(played)
         games = min(CHECKED, played.joint.shape[1])
 
         def one(mind: Mind, seats: jax.Array, key: jax.Array) -> Metrics:
@@ -140,6 +129,43 @@ class OnlineGoal:
         )
         minds = replace(minds, inference=params.inference, prior=params.prior)
         return minds, Beside(optimiser, beside.ring), losses
+
+    def relabel(
+        self,
+        minds: Mind,
+        played: Moments,
+        batch: Batch,
+        updates: jax.Array,
+        key: jax.Array,
+        judge: Judge,
+    ) -> Batch:
+        """The batch with the goals that hindsight selects at some of its steps.
+
+        The policy is then taken to have acted by these, as it would have at the time.
+        """
+        c = self.config
+        if c.mixing * c.mixing_until == 0:
+            return batch
+        if batch.aim is not None:  # a search has acted by what was inferred
+            return batch
+        rate = c.mixing * jnp.maximum(0.0, 1 - updates / (c.mixing_until * self.updates))
+
+        def mixed() -> Batch:
+            key_select, key_draw = jax.random.split(key)
+            goals, known = by_set(
+                self.selected_goals(minds, played, key_select), len(self.seats)
+            )  # [sets, M, J, G], [sets, M, J]
+            chosen = jax.random.bernoulli(key_draw, rate, known.shape[:2])
+            own = batch.inferred.reshape(goals.shape)
+            told = jnp.where((chosen[..., None] & known)[..., None], goals, own)
+            inferred = told.reshape(batch.inferred.shape)
+            over_rows = jax.vmap(judge, in_axes=(None, 0, 0))
+            logits, value = jax.vmap(over_rows)(minds.policy, batch.view, inferred)
+            log_prob = jnp.take_along_axis(logits, batch.action[..., None], axis=-1)[..., 0]
+            return replace(batch, inferred=inferred, log_prob=log_prob, value=value)
+
+        found: Batch = jax.lax.cond(rate > 0, mixed, lambda: batch)
+        return found
 
     def selected_goals(self, minds: Mind, played: Moments, key: jax.Array) -> Hinted:
         """The goals that hindsight selects in some of the games just played."""

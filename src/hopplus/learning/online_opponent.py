@@ -1,6 +1,7 @@
 """Models of the others' actions, learned while playing: for each seat one of each other."""
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -8,48 +9,33 @@ import numpy as np
 import optax
 
 from hopplus.config import OpponentOnline
-from hopplus.games.game import Game
-from hopplus.learning.moments import Moments, empty_steps, other_samples, steps_seen
-from hopplus.learning.online import CHECKED, Beside, fitted, flat, optimiser_of
-from hopplus.learning.ring import drawn_rows, pushed, rows_at
+from hopplus.learning.moments import Moments, other_samples
+from hopplus.learning.online import CHECKED, Beside, OnlinePart, fitted, flat
+from hopplus.learning.ring import drawn_rows, rows_at
 from hopplus.models.opponent import OpponentModel
 from hopplus.models.part import Metrics
-from hopplus.players.mind import Mind, Parts
+from hopplus.players.mind import Mind
 from hopplus.types import Sample
 
 
 @dataclass(frozen=True)
-class OnlineOpponent:
+class OnlineOpponent(OnlinePart):
     """Each set of parameters learns what its seats see the others do."""
 
-    game: Game
-    parts: Parts
     config: OpponentOnline
-    seats: np.ndarray  # [sets, k]
-    updates: int  # how many there will be
-    name: str = "opponent"
+    name: ClassVar[str] = "opponent"
 
-    @property
-    def optimiser(self) -> optax.GradientTransformation:
-        return optimiser_of(self.config, self.updates)
+    def init_optimiser(self, minds: Mind) -> optax.OptState:
+        return jax.vmap(jax.vmap(self.optimiser.init))(minds.opponents)
 
-    def init(self, minds: Mind, played: Moments) -> Beside:
-        rows = flat(_kept(played))
-        optimiser = jax.vmap(jax.vmap(self.optimiser.init))(minds.opponents)
-        return Beside(optimiser, empty_steps(rows, self.config.buffer))
-
-    def keep(self, ring: Moments, played: Moments, updates: jax.Array) -> Moments:
-        return pushed(ring, flat(_kept(played)), updates)
-
-    def fill(self, ring: Moments) -> jax.Array:
-        """Steps at which the set's own seats were present to see them."""
-        return steps_seen(self.game, ring, self.seats)
+    def rows(self, played: Moments) -> Moments:
+        return flat(Moments(played.state, played.joint, inferred=played.inferred))
 
     def measure(self, minds: Mind, played: Moments, key: jax.Array) -> Metrics:
         """By class [A]: how many actions there were, and how many of them were the likeliest."""
         part = self.parts.opponent
         assert part is not None
-        fresh = flat(_kept(played))
+        fresh = self.rows(played)
 
         def one(model: OpponentModel, samples: Sample) -> Metrics:
             logits = jax.vmap(model)(samples.view, samples.goal)
@@ -109,7 +95,3 @@ class OnlineOpponent:
         # Nothing is learned of someone who was not seen to take anything.
         known = goals.any(axis=1, keepdims=True)
         return replace(samples, present=samples.present & known)
-
-
-def _kept(played: Moments) -> Moments:
-    return Moments(played.state, played.joint, inferred=played.inferred)

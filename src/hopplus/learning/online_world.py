@@ -2,17 +2,16 @@
 
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 import optax
 
 from hopplus.config import WorldOnline
-from hopplus.games.game import Game
-from hopplus.learning.moments import Moments, empty_steps, own_sample, steps_seen
-from hopplus.learning.online import CHECKED, Beside, fitted, flat, optimiser_of
-from hopplus.learning.ring import drawn_rows, pushed, rows_at
+from hopplus.learning.moments import Moments, own_sample
+from hopplus.learning.online import CHECKED, Beside, OnlinePart, fitted, flat
+from hopplus.learning.ring import drawn_rows, rows_at
 from hopplus.models.part import Metrics
 from hopplus.models.world import World
 from hopplus.models.world_part import WorldPart
@@ -23,35 +22,28 @@ TOLERANCE = 0.05  # of the range of real rewards: a reward predicted further off
 
 
 @dataclass(frozen=True)
-class OnlineWorld:
+class OnlineWorld(OnlinePart):
     """Each set of parameters learns what joint actions bring to its own seats."""
 
-    game: Game
-    part: WorldPart
     config: WorldOnline
-    seats: np.ndarray  # [sets, k]
-    updates: int  # how many there will be
-    name: str = "world"
+    name: ClassVar[str] = "world"
 
     @property
-    def optimiser(self) -> optax.GradientTransformation:
-        return optimiser_of(self.config, self.updates)
+    def part(self) -> WorldPart:
+        assert self.parts.world is not None
+        return self.parts.world
 
-    def init(self, minds: Mind, played: Moments) -> Beside:
-        rows = flat(_kept(played))
-        optimiser = jax.vmap(self.optimiser.init)(minds.world)
-        return Beside(optimiser, empty_steps(rows, self.config.buffer))
+    def init_optimiser(self, minds: Mind) -> optax.OptState:
+        return jax.vmap(self.optimiser.init)(minds.world)
 
-    def keep(self, ring: Moments, played: Moments, updates: jax.Array) -> Moments:
-        return pushed(ring, flat(_kept(played)), updates)
-
-    def fill(self, ring: Moments) -> jax.Array:
-        return steps_seen(self.game, ring, self.seats)
+    def rows(self, played: Moments) -> Moments:
+        # The key too: what came of a step is found by playing it again.
+        return flat(Moments(played.state, played.joint, key=played.key))
 
     def measure(self, minds: Mind, played: Moments, key: jax.Array) -> Metrics:
         """`error` is the share of steps of which anything is foreseen wrongly: the planes, the own
         reward, who is gone, whose actions are legal, or the end."""
-        fresh = flat(_kept(played))
+        fresh = self.rows(played)
         assert played.reward is not None
         tolerance = TOLERANCE * (played.reward.max() - played.reward.min())
 
@@ -88,15 +80,8 @@ class OnlineWorld:
         """[count] samples of a set's own seats [k], of steps at which they are present."""
         present = jax.vmap(self.game.present)(rows.state)[:, seats]
         row, place = drawn_rows(key, present, count)
-        return self._samples(rows_at(rows, row), seats[place])
-
-    def _samples(self, moments: Moments, seats: jax.Array) -> Sample:
-        samples: Sample = jax.vmap(partial(own_sample, self.game))(moments, seats)
+        samples: Sample = jax.vmap(partial(own_sample, self.game))(rows_at(rows, row), seats[place])
         return samples
-
-
-def _kept(played: Moments) -> Moments:
-    return Moments(played.state, played.joint, key=played.key)
 
 
 def _wrong(world: World, sample: Sample, tolerance: jax.Array) -> Metrics:

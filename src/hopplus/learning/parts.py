@@ -19,7 +19,6 @@ from hopplus.config import (
 from hopplus.games import make_game
 from hopplus.games.game import Game
 from hopplus.learning.dataset import Data
-from hopplus.learning.fit import Fit, Fitter
 from hopplus.learning.prior import Prior, read_prior
 from hopplus.learning.samples import Sampler, seat_steps
 from hopplus.learning.seeds import seed_keys
@@ -31,6 +30,7 @@ from hopplus.models.world_part import WorldPart
 from hopplus.runs.folder import RunFolder, open_run
 from hopplus.types import Params
 
+MODEL = "model"  # the file of a checkpoint that holds what each seed had learned at its best
 KINDS: dict[str, type[PretrainConfig]] = {
     kind.kind: kind for kind in (PretrainGoal, PretrainOpponent, PretrainWorld)
 }
@@ -135,22 +135,12 @@ def setting_of(run: RunFolder, data: Data | None = None) -> Setting:
 def load_parts(run: RunFolder) -> tuple[Setting, Params]:
     """The model of a run, and what each seed had learned at its best, [S, ...]."""
     setting = setting_of(run)
-    saved = run.load(empty_fit(setting))
+    saved = run.load(
+        {MODEL: jax.eval_shape(jax.vmap(setting.part.init), seed_keys(setting.config))}
+    )
     if saved is None:
         raise ConfigError(f"{run.path} has no usable checkpoint yet")
-    return setting, saved.tree.best
-
-
-def make_fitter(setting: Setting, steps: int) -> Fitter:
-    """What fits it in so many gradient steps."""
-    return Fitter(setting.part, setting.sampler, setting.config.fit, steps)
-
-
-def empty_fit(setting: Setting) -> Fit:
-    """The shapes of what changes while fitting, over seeds."""
-    fitter = make_fitter(setting, 1)
-    shapes: Fit = jax.eval_shape(jax.vmap(fitter.init), seed_keys(setting.config))
-    return shapes
+    return setting, saved.trees[MODEL]
 
 
 def find_prior(config: PretrainConfig, game: Game) -> Prior | None:

@@ -12,13 +12,12 @@ import numpy as np
 
 from hopplus.config import ConfigError, PretrainConfig
 from hopplus.learning.dataset import Data, open_data
-from hopplus.learning.fit import Fit
+from hopplus.learning.fit import Fit, Fitter
 from hopplus.learning.parts import (
+    MODEL,
     Setting,
-    empty_fit,
     find_prior,
     kind_of,
-    make_fitter,
     make_setting,
     setting_of,
 )
@@ -26,8 +25,8 @@ from hopplus.learning.prior import write_prior
 from hopplus.learning.samples import Source, seat_steps, source_of
 from hopplus.learning.seeds import seed_keys
 from hopplus.learning.tensorboard_curves import fitting_curves
-from hopplus.runs.checkpoint import steps_of
-from hopplus.runs.folder import RunError, RunFolder, make_run
+from hopplus.runs.checkpoint import TRAINING, steps_of
+from hopplus.runs.folder import RunError, RunFolder, Saved, make_run
 from hopplus.runs.interrupt import patient_interrupt
 from hopplus.runs.tensorboard import tensorboard
 
@@ -90,13 +89,25 @@ class Session:
     def __init__(self, data: Data, setting: Setting) -> None:
         self.data, self.setting, self.config = data, setting, setting.config
         self.counts = Counts(self.config, data)
-        self.fitter = make_fitter(setting, self.config.fit.epochs * sum(self.counts.batches))
+        steps = self.config.fit.epochs * sum(self.counts.batches)
+        self.fitter = Fitter(setting.part, setting.sampler, self.config.fit, steps)
         self._improve = jax.jit(
             jax.vmap(self.fitter.improve, in_axes=(0, None, 0, None, None)), donate_argnums=0
         )
         self._measure = jax.jit(jax.vmap(self.fitter.measure, in_axes=(0, None, None, None, None)))
         self._finish = jax.jit(jax.vmap(self.fitter.finish_epoch))
         self._read = -1
+
+    def init(self) -> Fit:
+        """Where all seeds begin."""
+        begun: Fit = jax.jit(jax.vmap(self.fitter.init))(seed_keys(self.config))
+        return begun
+
+    def load(self, run: RunFolder) -> tuple[Fit | None, Saved | None]:
+        """Where a run goes on, if it has a checkpoint to go on from."""
+        shapes = jax.eval_shape(jax.vmap(self.fitter.init), seed_keys(self.config))
+        saved = run.load(_files(shapes)) if steps_of(run.checkpoints) else None
+        return saved and replace(saved.trees[TRAINING], best=saved.trees[MODEL]), saved
 
     def epoch(
         self, fit: Fit, epoch: int, on_samples: Callable[[int], None]
@@ -157,11 +168,11 @@ def _pretrain(
 ) -> dict[str, Any]:
     began = time.monotonic()
     config = session.config
-    found = run.load(empty_fit(session.setting)) if steps_of(run.checkpoints) else None
-    done, before = (found.step, found.facts) if found else (0, {})
+    saved_fit, saved = session.load(run)
+    done, before = (saved.step, saved.facts) if saved else (0, {})
     if before.get("finished") and (result := run.result()):
         return result
-    fit: Fit = found.tree if found else jax.jit(jax.vmap(session.fitter.init))(seed_keys(config))
+    fit = session.init() if saved_fit is None else saved_fit
     run.rewind(done)
     finished, note = bool(before.get("finished")), ""
     with tensorboard(run.path, config, done) as show, patient_interrupt() as interrupted:
@@ -184,7 +195,7 @@ def _pretrain(
                 "finished": finished,
             }
             on_epoch(Epoch(done, fit, record))  # before saving: a kill in between repeats it
-            run.save(done, fit, facts, config.keep)
+            run.save(done, _files(fit), facts, config.keep)
             note = f"held-out loss {np.mean(record['held_out_loss']):.4g} after {done} epochs"
     seconds = before.get("seconds", 0.0) + time.monotonic() - began
     result = _summary(run, session.counts) | {"seconds": seconds}
@@ -199,6 +210,11 @@ def open_session(run: RunFolder, data_path: Path | None = None) -> Session:
     if data.fingerprint != run.facts().get("data"):
         raise ConfigError(f"{data.path} is not the data that {run.path} began with")
     return Session(data, setting_of(run, data))
+
+
+def _files(fit: Fit) -> dict[str, Any]:
+    """Of a checkpoint: the best model, which is all that others need, and the rest."""
+    return {MODEL: fit.best, TRAINING: replace(fit, best=None)}
 
 
 def _batches(

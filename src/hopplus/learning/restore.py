@@ -3,17 +3,16 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import jax
-import numpy as np
 
 from hopplus.config import MIXED, ConfigError, TrainConfig
 from hopplus.games import make_game
 from hopplus.learning.beside import make_beside
+from hopplus.learning.checkpoints import load_players
 from hopplus.learning.company import make_company
 from hopplus.learning.initial import Initial, find_initial, read_initial, write_initial
-from hopplus.learning.learner import Learner, Learning
+from hopplus.learning.learner import Learner
 from hopplus.learning.names import (
     INSIDE,
     PLAYER_FILE,
@@ -25,7 +24,6 @@ from hopplus.learning.names import (
     read_run_name,
 )
 from hopplus.learning.parts import check_world
-from hopplus.learning.seeds import seed_keys
 from hopplus.learning.trained import Trained, named, read_player, write_player
 from hopplus.players.actor import make_actor
 from hopplus.players.planner import with_search
@@ -106,30 +104,22 @@ def players_by_seed(run: RunFolder, seeds: Sequence[int]) -> dict[int, dict[int,
     """The learned players of a run by seed and seat."""
     config = run.config()
     places = {seed: check_seed_of(run, seed) for seed in seeds}
-    learner = restored_learner(run)
-    saved = run.load(empty_learning(learner, config))
-    if saved is None:
-        raise ConfigError(f"{run.path} has no usable checkpoint yet")
-    # By NumPy: JAX would compile a program for every shape.
-    learned = jax.tree.map(np.asarray, saved.tree.params[learner.learning])
+    actor = make_actor("learn", make_game(config.game), config)
+    seats = learning_seats(config)
+    learned = load_players(run, actor, len(seats))
+    search = config.search.valuing(config.ppo.discount)
+
+    def trained(place: int, number: int) -> Trained:
+        """The player at these places on the axes of seeds and of learning seats."""
+        which = 0 if actor.shares_params else number
+        params = jax.tree.map(lambda leaf: jax.device_put(leaf[place][which]), learned)
+        player = Trained(actor, params, search, config.ppo.prosociality)
+        return named(player, f"seat {seats[number]}")
+
     return {
-        seed: {
-            int(seat): _trained(learner, config, learned, place, number)
-            for number, seat in enumerate(learner.seats)
-        }
+        seed: {seat: trained(place, number) for number, seat in enumerate(seats)}
         for seed, place in places.items()
     }
-
-
-def _trained(
-    learner: Learner, config: TrainConfig, learned: Any, seed: int, number: int
-) -> Trained:
-    """The player at these places on the axes of seeds and of learning seats."""
-    which = 0 if learner.actor.shares_params else number
-    params = jax.tree.map(lambda leaf: jax.device_put(leaf[seed][which]), learned)
-    search = config.search.valuing(config.ppo.discount)
-    trained = Trained(learner.actor, params, search, config.ppo.prosociality)
-    return named(trained, f"seat {learner.seats[number]}")
 
 
 @dataclass(frozen=True)
@@ -206,9 +196,3 @@ def restored_learner(run: RunFolder) -> Learner:
 def maker(run: RunFolder) -> Callable[[TrainConfig], Learner]:
     """Makes learners for settings like a run's, with the company and the parts that it keeps."""
     return lambda config: make_learner(config, _inside(run), read_initial(run.path, config))
-
-
-def empty_learning(learner: Learner, config: TrainConfig) -> Learning:
-    """The shapes of what is learned, over seeds."""
-    shapes: Learning = jax.eval_shape(learner.init_all, seed_keys(config))
-    return shapes

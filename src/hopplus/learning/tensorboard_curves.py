@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from hopplus.config import PretrainConfig, TrainConfig
+from hopplus.learning.auxiliary_models import counts_by_action, gate_of
 from hopplus.learning.restore import learning_seats
 
 LOSSES = {
@@ -18,7 +19,6 @@ LOSSES = {
     "gradient_norm": "gradient_norm",
     "explained": "explained_variance",
 }
-SUMS = ("opponent/count", "opponent/hit")  # by action, of which the recall is shown
 Record = Mapping[str, Any]
 
 
@@ -99,14 +99,14 @@ def _losses(record: Record, config: TrainConfig) -> dict[str, float]:
 def _models(record: Record) -> dict[str, float]:
     """Of the models beside the policy, and of imagination where a gate is open."""
     curves = {}
-    is_open = np.asarray(record.get("imagined/open", 0.0)) > 0  # [S, sets]
+    counts = counts_by_action()
     for name, values in record.items():
-        if "/" not in name or name in SUMS:
+        if "/" not in name or any(name in pair for pair in counts):
             continue
         part, _, rest = name.partition("/")
         shown = np.asarray(values)
-        if part == "imagined" and rest != "open":
-            shown = shown[is_open]
+        if gate := gate_of(name):
+            shown = shown[np.asarray(record.get(gate, 0.0)) > 0]  # of [S, sets]
             if not shown.size:  # a zero would stand for nothing
                 continue
         if rest.startswith("loss/"):
@@ -115,8 +115,10 @@ def _models(record: Record) -> dict[str, float]:
             curves[f"losses/{part}/{LOSSES[rest]}"] = float(shown.mean())
         else:
             curves[f"{part}/{rest}"] = float(shown.mean())
-    if "opponent/count" in record:
-        count, hit = (np.sum(record[name], axis=(0, 1)) for name in SUMS)
-        for action in np.flatnonzero(count):
-            curves[f"opponent/recall/action_{action}"] = float(hit[action] / count[action])
+    for pair in counts:
+        if pair[0] in record:
+            part = pair[0].partition("/")[0]
+            hit, count = (np.sum(record[name], axis=(0, 1)) for name in pair)
+            for action in np.flatnonzero(count):
+                curves[f"{part}/recall/action_{action}"] = float(hit[action] / count[action])
     return curves

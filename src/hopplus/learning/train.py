@@ -10,16 +10,17 @@ import jax
 import numpy as np
 
 from hopplus.config import TrainConfig
+from hopplus.learning.auxiliary_models import counts_by_action
+from hopplus.learning.checkpoints import load_learning, split_learning
 from hopplus.learning.learner import Learning
 from hopplus.learning.programs import Update, first_and_next, next_of
-from hopplus.learning.restore import empty_learning, learning_seats, restored_learner
-from hopplus.learning.tensorboard_curves import Pace, training_curves
+from hopplus.learning.restore import learning_seats, restored_learner
+from hopplus.learning.tensorboard_curves import LOSSES, Pace, training_curves
 from hopplus.runs.checkpoint import steps_of
 from hopplus.runs.folder import RunError, RunFolder, plain
 from hopplus.runs.interrupt import patient_interrupt
 from hopplus.runs.tensorboard import tensorboard
 
-LOSSES = ("policy_loss", "value_loss", "entropy", "kl", "clipped", "gradient_norm", "explained")
 SCORED = 10  # the last updates that a checkpoint is scored by
 FINAL = 0.1  # the share of a run's updates that its result is taken from
 
@@ -54,15 +55,14 @@ def _train(run: RunFolder, on_update: Callable[[Moment], None]) -> dict[str, Any
     config = run.config()
     learner = restored_learner(run)
     began = time.monotonic()
-    saved = steps_of(run.checkpoints)
-    found = run.load(empty_learning(learner, config)) if saved else None
-    done, earlier = (found.step, found.facts.get("seconds", 0.0)) if found else (0, 0.0)
+    found = load_learning(run, learner, config) if steps_of(run.checkpoints) else None
+    done, earlier = (found[1].step, found[1].facts.get("seconds", 0.0)) if found else (0, 0.0)
     if done == config.updates and (result := run.result()):
         return result
     learning: Learning
     update: Update
     if found:
-        learning, update = found.tree, next_of(learner, config)
+        learning, update = found[0], next_of(learner, config)
     else:
         learning, update = first_and_next(learner, config)
     run.rewind(done)
@@ -87,7 +87,7 @@ def _train(run: RunFolder, on_update: Callable[[Moment], None]) -> dict[str, Any
             if stop or number == config.updates or number % config.checkpoint_every == 0:
                 seconds = earlier + time.monotonic() - began
                 facts = {"score": _score(late, learning_in), "seconds": seconds}
-                run.save(number, learning, facts, config.keep)
+                run.save(number, split_learning(learner, learning), facts, config.keep)
             if stop and number < config.updates:
                 raise KeyboardInterrupt
     spent = time.monotonic() - began
@@ -122,14 +122,14 @@ def summary(run: RunFolder, config: TrainConfig) -> dict[str, Any]:
         "parts": {
             name: float(np.mean([r[name] for r in late if name in r]))
             for name in dict.fromkeys(name for r in late for name in r)
-            if "/" in name and name not in ("opponent/count", "opponent/hit")
+            if "/" in name and not any(name in pair for pair in counts_by_action())
         },
     }
 
 
 def record_of(number: int, config: TrainConfig, metrics: dict[str, Any]) -> dict[str, Any]:
     """What is logged of an update; losses of parts that were not fitted in it are left out."""
-    every = {name: getattr(config, name).every for name in ("opponent", "goal", "world")}
+    every = {name: settings.every for name, settings in config.fitted.items()}
     idle = tuple(f"{name}/loss/" for name, n in every.items() if n and (number - 1) % n)
     kept = {name: value for name, value in metrics.items() if not name.startswith(idle)}
     return {

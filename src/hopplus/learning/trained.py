@@ -17,7 +17,7 @@ from hopplus.players.planner import Planner, with_search
 from hopplus.runs.checkpoint import filled, named_arrays, write_durably
 from hopplus.runs.folder import clear_errors
 
-FORMAT = "hopplus-player-2"
+FORMAT, OLD = "hopplus-player-3", "hopplus-player-2"  # what hopplus 0.1 wrote
 
 
 @dataclass(frozen=True)
@@ -74,6 +74,8 @@ def read_player(path: Path) -> Trained:
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except (OSError, SafetensorError) as error:
         raise ConfigError(f"cannot read the player {path}: {error}") from error
+    if about.get("format") == OLD:
+        raise ConfigError(f"{path} is a player of hopplus 0.1, which reads it: export it anew")
     if about.get("format") != FORMAT:
         raise ConfigError(f"{path} is not a player of this version of hopplus ({FORMAT})")
     try:

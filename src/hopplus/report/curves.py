@@ -1,12 +1,13 @@
 """The curves of runs: what is drawn in one chart, and from which metrics."""
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from hopplus.learning.auxiliary_models import AUXILIARY_MODELS, Chart
 from hopplus.report.logged import Logged, Thinned
 from hopplus.report.page import Section
 from hopplus.report.words import Words
@@ -16,73 +17,30 @@ ALL_POINTS = 2500  # of one curve of every run together
 FEWEST = 100
 
 
-@dataclass(frozen=True)
-class Metrics:
-    """A chart of metrics: names, or beginnings of them that end in /, and what to call them."""
-
-    title: str
-    about: str
-    names: Mapping[str, str]
+def _by_source(title: str, about: str, loss: str) -> Chart:
+    """A loss of the policy or the value, on real play and on imagined play."""
+    return Chart(title, about, {loss: "real", f"imagined/{loss}": "imagined"})
 
 
 CHARTS = (
-    Metrics(
-        "Policy loss",
-        "Of real and of imagined play.",
-        {"policy_loss": "real", "imagined/policy_loss": "imagined"},
-    ),
-    Metrics(
+    _by_source("Policy loss", "Of real and of imagined play.", "policy_loss"),
+    _by_source(
         "Value loss by source",
         "Mean squared error of the values, on real and on imagined play.",
-        {"value_loss": "real", "imagined/value_loss": "imagined"},
+        "value_loss",
     ),
-    Metrics("Loss of the opponent models", "By its parts.", {"opponent/loss/": ""}),
-    Metrics("Loss of the goal model", "By its parts.", {"goal/loss/": ""}),
-    Metrics("Loss of the world model", "By its parts.", {"world/loss/": ""}),
-    Metrics(
-        "World error",
-        "Share of fresh real steps that the world model foresees wrongly.",
-        {
-            "world/error": "anything",
-            "world/planes_wrong": "board",
-            "world/reward_wrong": "reward",
-            "world/gone_wrong": "who is gone",
-            "world/legal_wrong": "legality",
-            "world/done_wrong": "end",
-        },
-    ),
-    Metrics(
-        "Goal hit ratio",
-        "How often an inferred goal is nearer to the one that hindsight selects than to another;"
-        " 0.5 is chance.",
-        {"goal/hit": "hit ratio"},
-    ),
-    Metrics(
-        "Imagination",
-        "Share of seats whose gate is open, and of imagined episodes that end.",
-        {"imagined/open": "gate open", "imagined/ended": "ended"},
-    ),
-    Metrics(
-        "Values, real and imagined",
-        "Mean return that is learned from, and what the critic says of the same moments.",
-        {
-            "real/return": "return, real",
-            "real/value": "value, real",
-            "imagined/return": "return, imagined",
-            "imagined/value": "value, imagined",
-        },
-    ),
-    Metrics("Entropy", "Of the policy, in nats.", {"entropy": "entropy"}),
-    Metrics("Change of the policy", "In an update.", {"kl": "divergence", "clipped": "clipped"}),
-    Metrics("Explained variance", "Of the returns, by the values.", {"explained": "explained"}),
-    Metrics("Gradient norm", "Before it is clipped.", {"gradient_norm": "gradient norm"}),
-    Metrics(
+    *(chart for row in AUXILIARY_MODELS.values() for chart in row.charts),
+    Chart("Entropy", "Of the policy, in nats.", {"entropy": "entropy"}),
+    Chart("Change of the policy", "In an update.", {"kl": "divergence", "clipped": "clipped"}),
+    Chart("Explained variance", "Of the returns, by the values.", {"explained": "explained"}),
+    Chart("Gradient norm", "Before it is clipped.", {"gradient_norm": "gradient norm"}),
+    Chart(
         "Loss of the model",
         "On the samples fitted with, and on those held out.",
         {"fitted_loss": "fitted", "held_out_loss": "held out"},
     ),
-    Metrics("Loss by part, held out", "By its parts.", {"held_out/": ""}),
-    Metrics("Loss by part, fitted", "By its parts.", {"fitted/": ""}),
+    Chart("Loss by part, held out", "By its parts.", {"held_out/": ""}),
+    Chart("Loss by part, fitted", "By its parts.", {"fitted/": ""}),
 )
 
 
@@ -127,41 +85,24 @@ def _charts(
     runs: Sequence[Curved], thinned: Sequence[Thinned], say: Words
 ) -> Iterator[dict[str, Any]]:
     """As the script reads them; those without lines are left out."""
-    returns = [_returns(thin) for thin in thinned]
-    lines = [
-        line
-        for number, found in enumerate(returns)
-        if found is not None
-        for line in _return_lines(number, found, runs[number].learning, say, len(runs) > 1)
-    ]
-    about = say("Return of an episode, mean over seats and each seat's own.")
+    about = "Return of an episode, mean over seats and each seat's own."
     if any(run.learning is not None for run in runs):
-        about = say("Return of an episode, mean over seats that learn (*) and each seat's own.")
-    levels = [_level(say("best possible"), run.best) for run in runs if run.best is not None]
-    if lines:
-        yield {"title": say("Return"), "about": about, "lines": lines, "levels": _once(levels)}
-    lines = [
-        line
-        for number, (run, thin) in enumerate(zip(runs, thinned, strict=True))
-        for line in _accuracy_lines(number, run, thin, say)
+        about = "Return of an episode, mean over seats that learn (*) and each seat's own."
+    drawn = [
+        (Chart("Return", about, {}), _return_lines(runs, thinned, say), "best possible", "best")
     ]
-    about = say("Share of the others' actions foreseen: of all, and of those of each kind.")
-    if lines:
-        yield {"title": say("Opponent accuracy"), "about": about, "lines": lines, "levels": []}
-    for chart in CHARTS:
-        lines = [
-            line
-            for number, thin in enumerate(thinned)
-            for line in _metric_lines(number, thin, chart, say)
-        ]
-        gates = [_level(say("gate"), run.gate) for run in runs if run.gate is not None]
-        levels = gates if "world/error" in chart.names else []
-        if lines:
+    drawn += [
+        (chart, _metric_lines(runs, thinned, chart, say), chart.level, chart.level)
+        for chart in CHARTS
+    ]
+    for chart, found, name, level in drawn:
+        if lines := list(found):
+            heights = dict.fromkeys(getattr(run, level) for run in runs) if level else {}
             yield {
                 "title": say(chart.title),
                 "about": say(chart.about),
                 "lines": lines,
-                "levels": _once(levels),
+                "levels": [{"name": say(name), "y": y} for y in heights if y is not None],
             }
 
 
@@ -174,49 +115,56 @@ def _returns(thin: Thinned) -> np.ndarray | None:
 
 
 def _return_lines(
-    run: int, returns: np.ndarray, learning: Sequence[int] | None, say: Words, quiet: bool
+    runs: Sequence[Curved], thinned: Sequence[Thinned], say: Words
 ) -> Iterator[dict[str, Any]]:
-    """The mean of the seats that learn, all when not given, and every seat's own."""
-    if learning is None:
-        yield _line(run, say("mean over seats"), _mean(returns, axis=2))
-    else:
-        mean = _mean(returns[:, :, list(learning)], axis=2)
-        yield _line(run, say("mean over learning seats"), mean)
-    for seat in range(returns.shape[2]):
-        mark = " *" if learning is not None and seat in learning else ""
-        title = say("seat {seat}", seat=seat) + mark
-        yield _line(run, title, returns[:, :, seat], quiet=quiet)
+    """Of each run the mean of the seats that learn, all when not given, and every seat's own."""
+    for number, (run, thin) in enumerate(zip(runs, thinned, strict=True)):
+        returns, learning = _returns(thin), run.learning
+        if returns is None:
+            continue
+        if learning is None:
+            yield _line(number, say("mean over seats"), _mean(returns, axis=2))
+        else:
+            mean = _mean(returns[:, :, list(learning)], axis=2)
+            yield _line(number, say("mean over learning seats"), mean)
+        for seat in range(returns.shape[2]):
+            mark = " *" if learning is not None and seat in learning else ""
+            title = say("seat {seat}", seat=seat) + mark
+            yield _line(number, title, returns[:, :, seat], quiet=len(runs) > 1)
 
 
-def _accuracy_lines(
-    run: int, curved: Curved, thin: Thinned, say: Words
+def _metric_lines(
+    runs: Sequence[Curved], thinned: Sequence[Thinned], chart: Chart, say: Words
 ) -> Iterator[dict[str, Any]]:
-    accuracy = thin.get("opponent/accuracy")
-    if accuracy is None:
-        return
-    yield _line(run, say("all actions"), _mean(accuracy, axis=2))
-    count, hit = (thin.logged.values.get(f"opponent/{name}") for name in ("count", "hit"))
+    for number, (run, thin) in enumerate(zip(runs, thinned, strict=True)):
+        for name, called in chart.names.items():
+            for full in _matching(thin.logged, name):
+                rare = full in thin.logged.left_out  # has steps of its own then
+                own = thin.logged.of(full).thinned(len(thin.starts)) if rare else thin
+                values = own.get(full)
+                if values is None or not np.isfinite(values).any():
+                    continue
+                if full == "imagined/value_loss" and not np.nan_to_num(values).any():
+                    continue  # the critic learns from real play alone
+                title = say(called) if called else full.removeprefix(name).replace("_", " ")
+                line = _line(number, title, _mean(values, axis=2))
+                yield line | ({"x": own.steps} if rare else {})
+        if chart.by_action:
+            yield from _recall_lines(number, run, thin, chart.by_action, say)
+
+
+def _recall_lines(
+    number: int, run: Curved, thin: Thinned, names: tuple[str, str], say: Words
+) -> Iterator[dict[str, Any]]:
+    """By action, the share of the counts that are hits, if both are logged [U, S, sets, A]."""
+    hit, count = (thin.logged.values.get(name) for name in names)
     if count is None or hit is None or count.ndim != 4 or hit.shape != count.shape:
         return
     recall = thin.ratio(hit.sum(axis=2), count.sum(axis=2))  # [P, S, A]
     for action in range(recall.shape[2]):
-        known = action < len(curved.actions)
-        name = say(curved.actions[action]) if known else say("action {n}", n=action)
-        yield _line(run, name, recall[:, :, action], quiet=True)
-
-
-def _metric_lines(run: int, thin: Thinned, chart: Metrics, say: Words) -> Iterator[dict[str, Any]]:
-    for name, called in chart.names.items():
-        for full in _matching(thin.logged, name):
-            rare = full in thin.logged.left_out  # has steps of its own then
-            own = thin.logged.of(full).thinned(len(thin.starts)) if rare else thin
-            values = own.get(full)
-            if values is None or not np.isfinite(values).any():
-                continue
-            if full == "imagined/value_loss" and not np.nan_to_num(values).any():
-                continue  # the critic learns from real play alone
-            title = say(called) if called else full.removeprefix(name).replace("_", " ")
-            yield _line(run, title, _mean(values, axis=2)) | ({"x": own.steps} if rare else {})
+        known = action < len(run.actions)
+        name = say(run.actions[action]) if known else say("action {n}", n=action)
+        yield _line(number, name, recall[:, :, action], quiet=True)
 
 
 def _matching(logged: Logged, name: str) -> list[str]:
@@ -241,11 +189,3 @@ def _mean(values: np.ndarray, axis: int) -> np.ndarray:
     counts = np.isfinite(values).sum(axis=axis)
     totals = np.nansum(values, axis=axis)
     return np.where(counts > 0, totals / np.maximum(counts, 1), np.nan)
-
-
-def _level(name: str, height: float | None) -> dict[str, Any]:
-    return {"name": name, "y": height}
-
-
-def _once(levels: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [one for number, one in enumerate(levels) if one not in levels[:number]]

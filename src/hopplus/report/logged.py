@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from hopplus.config import ConfigError
+from hopplus.learning.auxiliary_models import gate_of
 from hopplus.runs.folder import RunFolder
 
 
@@ -69,8 +70,6 @@ def read_logged(run: RunFolder) -> Logged:
     columns: dict[str, dict[int, np.ndarray]] = {}  # by the number of the record
     count = 0
     for record in run.records():
-        if not isinstance(record, dict):
-            raise ConfigError(f"{run.metrics_file} is damaged: not every line is a record")
         for name, value in record.items():
             columns.setdefault(name, {})[count] = _array(value)
         count += 1
@@ -91,7 +90,7 @@ def read_logged(run: RunFolder) -> Logged:
         if not there.all():
             left_out[name] = np.flatnonzero(~there)
     steps = np.zeros(0) if steps is None else steps
-    return Logged(steps, by_epoch, _imagined_only(values), int(spoilt.sum()), left_out)
+    return Logged(steps, by_epoch, _gated(values), int(spoilt.sum()), left_out)
 
 
 def _array(value: Any) -> np.ndarray:
@@ -113,14 +112,11 @@ def _column(column: dict[int, np.ndarray], count: int) -> np.ndarray | None:
     return whole
 
 
-def _imagined_only(values: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Without the zeros that stand for nothing imagined, where a gate is shut."""
-    gate = values.get("imagined/open")
-    if gate is None:
-        return values
-    return {
-        name: np.where(gate > 0, found, np.nan)
-        if name.startswith("imagined/") and name != "imagined/open" and found.shape == gate.shape
-        else found
-        for name, found in values.items()
-    }
+def _gated(values: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Without the zeros that stand for nothing, where a gate is shut."""
+    found = dict(values)
+    for name, numbers in values.items():
+        gate = values.get(gate_of(name) or "")
+        if gate is not None and gate.shape == numbers.shape:
+            found[name] = np.where(gate > 0, numbers, np.nan)
+    return found

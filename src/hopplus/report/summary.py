@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from hopplus.config import MIXED, ConfigError, TrainConfig
+from hopplus.config import MIXED, TrainConfig
 from hopplus.diagnosis.seats import REAL
 from hopplus.evaluation.statistics import ENOUGH, Estimate, estimate, seat_order_test
 from hopplus.games import make_game
+from hopplus.learning.auxiliary_models import AUXILIARY_MODELS
 from hopplus.learning.names import is_inside
 from hopplus.learning.restore import learning_seats, learns_everywhere, seat_names
 from hopplus.learning.train import FINAL
@@ -213,7 +214,7 @@ class Summary:
         return Sentence(text, values)
 
     def _gate(self) -> Sentence | None:
-        gate = self.logged.values.get("imagined/open")
+        gate = self.logged.values.get(AUXILIARY_MODELS["imagination"].gate or "")
         if gate is None or not len(gate):
             return None
         shut = ~(gate > 0).any(axis=0)  # [S, N]
@@ -244,10 +245,4 @@ def summarise(runs: Sequence[RunFolder]) -> list[Summary]:
 
 def _summary(name: str, run: RunFolder) -> Summary:
     config = run.config() if run.kind == TrainConfig.kind else None
-    try:
-        result = run.result()
-    except ValueError as error:
-        raise ConfigError(f"{run.path / 'result.json'} is damaged: {error}") from error
-    if not isinstance(result, dict | None):
-        raise ConfigError(f"{run.path / 'result.json'} is damaged: it is no record")
-    return Summary(name, run, run.facts(), config, result, read_logged(run))
+    return Summary(name, run, run.facts(), config, run.result(), read_logged(run))

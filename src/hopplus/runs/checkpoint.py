@@ -1,7 +1,9 @@
-"""Checkpoints: every array of a pytree in one safetensors file, beside a manifest with its hash.
+"""Checkpoints: pytrees in safetensors files, one for each name, and a manifest with their hashes.
 
-A checkpoint is written under another name, flushed to the disk and renamed, so that it is there
-whole or not at all. Reading one runs no code from it.
+Who only plays reads `players` and nothing else; what only training needs (optimisers, replay
+buffers, games in flight) is in `training`, which the newest checkpoints alone keep. A checkpoint is
+written under another name, flushed to the disk and renamed, so that it is there whole or not at
+all. Reading one runs no code from it.
 """
 
 import contextlib
@@ -9,6 +11,7 @@ import hashlib
 import json
 import os
 import shutil
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +24,9 @@ from safetensors.numpy import save as save_tensors
 
 from hopplus.config import ConfigError
 
-ARRAYS, MANIFEST, WRITING = "state.safetensors", "manifest.json", ".writing"
+PLAYERS, TRAINING = "players", "training"  # what a checkpoint of a training run holds
+MANIFEST, WRITING = "manifest.json", ".writing"
+RESUMABLE = 2  # checkpoints that keep `training`: the newest, and one to fall back on
 
 
 class DamagedError(ConfigError):
@@ -62,14 +67,23 @@ def filled(like: Any, arrays: dict[str, np.ndarray], source: str) -> Any:
     return jax.tree_util.tree_unflatten(structure, fresh)
 
 
-def write_checkpoint(folder: Path, step: int, tree: Any, facts: dict[str, Any]) -> Path:
-    """Write `folder/<step>`, with `facts` in its manifest."""
-    content = save_tensors(named_arrays(tree))
-    manifest = {**facts, "step": step, "sha256": hashlib.sha256(content).hexdigest()}
+def file_of(name: str) -> str:
+    """The file of a checkpoint that holds the arrays of that name."""
+    return f"{name}.safetensors"
+
+
+def write_checkpoint(
+    folder: Path, step: int, trees: Mapping[str, Any], facts: dict[str, Any]
+) -> Path:
+    """Write `folder/<step>` with a file for each of the pytrees, and `facts` in its manifest."""
+    contents = {name: save_tensors(named_arrays(tree)) for name, tree in trees.items()}
+    hashes = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
     writing, final = folder / f"{WRITING}-{step}", folder / str(step)
     shutil.rmtree(writing, ignore_errors=True)
     writing.mkdir(parents=True)
-    write_durably(writing / ARRAYS, content)
+    for name, content in contents.items():
+        write_durably(writing / file_of(name), content)
+    manifest = {**facts, "step": step, "sha256": hashes}
     write_durably(writing / MANIFEST, json.dumps(manifest, indent=2).encode())
     if final.exists():  # a damaged one, or the same one again
         shutil.rmtree(final)
@@ -119,19 +133,27 @@ def read_manifest(path: Path) -> dict[str, Any]:
     return manifest
 
 
-def read_checkpoint(path: Path) -> dict[str, np.ndarray]:
-    """The arrays of one checkpoint, or `DamagedError`."""
-    manifest = read_manifest(path)
-    try:
-        content = (path / ARRAYS).read_bytes()
-    except OSError as error:
-        raise DamagedError(f"checkpoint {path} is damaged: {ARRAYS} cannot be read") from error
-    if hashlib.sha256(content).hexdigest() != manifest.get("sha256"):
-        raise DamagedError(f"checkpoint {path} is damaged: {ARRAYS} is not what was written")
-    try:
-        return load_tensors(content)
-    except SafetensorError as error:
-        raise DamagedError(f"checkpoint {path} is damaged: {error}") from error
+def read_checkpoint(path: Path, names: Iterable[str]) -> dict[str, dict[str, np.ndarray]]:
+    """The arrays of one checkpoint by the names of its files, or `DamagedError`; no other file is
+    read."""
+    hashes = read_manifest(path).get("sha256")
+    found = {}
+    for name in names:
+        file = file_of(name)
+        try:
+            content = (path / file).read_bytes()
+        except FileNotFoundError:  # older checkpoints keep their players alone
+            raise DamagedError(f"checkpoint {path} has no {file}") from None
+        except OSError as error:
+            raise DamagedError(f"checkpoint {path} is damaged: {file} cannot be read") from error
+        known = hashes.get(name) if isinstance(hashes, dict) else None
+        if hashlib.sha256(content).hexdigest() != known:
+            raise DamagedError(f"checkpoint {path} is damaged: {file} is not what was written")
+        try:
+            found[name] = load_tensors(content)
+        except SafetensorError as error:
+            raise DamagedError(f"checkpoint {path} is damaged: {error}") from error
+    return found
 
 
 def set_aside(folder: Path, step: int) -> None:
@@ -144,7 +166,8 @@ def set_aside(folder: Path, step: int) -> None:
 
 
 def prune(folder: Path, keep: int) -> None:
-    """Keep the last `keep` checkpoints and the best one; drop what was never finished."""
+    """Keep the last `keep` checkpoints and the best one, and `training` of the newest alone; drop
+    what was never finished."""
     for path in folder.glob(f"{WRITING}-*"):
         shutil.rmtree(path, ignore_errors=True)
     steps = steps_of(folder)
@@ -159,3 +182,5 @@ def prune(folder: Path, keep: int) -> None:
     for step in steps[:-keep]:
         if step != best:
             shutil.rmtree(folder / str(step))
+    for step in steps_of(folder)[:-RESUMABLE]:  # buffers are most of a checkpoint's size
+        (folder / str(step) / file_of(TRAINING)).unlink(missing_ok=True)

@@ -1,6 +1,7 @@
 """A run's folder: everything about it, and nothing outside it.
 
-<run>/  config.json  metrics.jsonl  tensorboard/  checkpoints/<step>/  result.json
+<run>/  config.json  metrics.jsonl  tensorboard/  result.json
+        checkpoints/<step>/{players,training}.safetensors  (model instead of players: pretrain)
 """
 
 import difflib
@@ -12,7 +13,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,7 @@ from typing import Any, NamedTuple, TypeVar, get_args
 
 import numpy as np
 
+from hopplus import __version__
 from hopplus.config import ConfigError, RunConfig, TrainConfig, from_json, to_json
 from hopplus.runs import checkpoint
 from hopplus.runs.watchdog import say
@@ -27,6 +29,7 @@ from hopplus.runtime import device_line
 
 Kind = TypeVar("Kind", bound=RunConfig)
 RUN_KINDS = [config.kind for config in get_args(RunConfig)]
+LAYOUT = 2  # of a run's folder; 1 had players and buffers in one file, and no number
 SHOWN = 4  # runs to name where one that is asked for does not exist
 
 
@@ -47,7 +50,7 @@ class Saved(NamedTuple):
     """A checkpoint read back."""
 
     step: int
-    tree: Any
+    trees: dict[str, Any]  # by the names of its files
     facts: dict[str, Any]
 
 
@@ -73,6 +76,11 @@ class RunFolder:
             facts = None
         if not isinstance(facts, dict):
             raise ConfigError(f"{self.path} is not a run of hopplus: no usable config.json")
+        if (layout := facts.get("layout", 1)) != LAYOUT:
+            reader = "hopplus 0.1" if layout == 1 else "another version of hopplus"
+            raise ConfigError(
+                f"{self.path} is a run of {reader}, which reads it; this is hopplus {__version__}"
+            )
         return facts
 
     @property
@@ -115,14 +123,19 @@ class RunFolder:
             (self.path / "result.json").unlink(missing_ok=True)
             self._write("config.json", json.dumps(facts, indent=2))
 
-    def load(self, like: Any) -> Saved | None:
-        """The newest checkpoint that is whole, if any; damaged ones are named and set aside."""
+    def load(self, like: Mapping[str, Any]) -> Saved | None:
+        """The newest checkpoint whose files of these names are whole, if any, as pytrees shaped as
+        these; damaged ones are named and passed over."""
         steps = checkpoint.steps_of(self.checkpoints)
         for step in reversed(steps):
             path = self.checkpoints / str(step)
             try:
-                tree = checkpoint.filled(like, checkpoint.read_checkpoint(path), str(path))
-                return Saved(step, tree, checkpoint.read_manifest(path))
+                arrays = checkpoint.read_checkpoint(path, like)
+                trees = {
+                    name: checkpoint.filled(tree, arrays[name], str(path))
+                    for name, tree in like.items()
+                }
+                return Saved(step, trees, checkpoint.read_manifest(path))
             except checkpoint.DamagedError as damage:
                 before = (
                     "using the one before it" if step != steps[0] else "there is none before it"
@@ -147,14 +160,14 @@ class RunFolder:
                 raise ConfigError(f"{self.path} is being trained by another process") from None
             yield
 
-    def save(self, step: int, tree: Any, facts: dict[str, Any], keep: int) -> None:
-        """Write a checkpoint and drop those no longer wanted."""
+    def save(self, step: int, trees: Mapping[str, Any], facts: dict[str, Any], keep: int) -> None:
+        """Write a checkpoint, a file for each pytree, and drop those no longer wanted."""
         with clear_errors(f"write a checkpoint in {self.path}"):
             if self.metrics_file.exists():  # metrics must not fall behind a checkpoint
                 with self.metrics_file.open("rb") as file:
                     os.fsync(file.fileno())
             checkpoint.set_aside(self.checkpoints, step)
-            checkpoint.write_checkpoint(self.checkpoints, step, tree, facts)
+            checkpoint.write_checkpoint(self.checkpoints, step, trees, facts)
             checkpoint.prune(self.checkpoints, keep)
 
     def metrics(self) -> list[dict[str, Any]]:
@@ -237,6 +250,7 @@ def make_run(path: Path, config: RunConfig, about: dict[str, Any] | None = None)
         made = _missing(writing.parent)
         writing.mkdir(parents=True)
         facts = {
+            "layout": LAYOUT,
             "kind": config.kind,
             "config": to_json(config),
             **(about or {}),

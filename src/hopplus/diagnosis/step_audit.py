@@ -1,0 +1,148 @@
+"""Does every seat learn as often and by as much as the others, and is that what is logged? Computed
+anew, beside the learner's own code."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from hopplus.diagnosis.laboratory import Laboratory, Record, lane_of
+from hopplus.learning.learner import Learner, Learning, Lesson
+from hopplus.learning.moments import Moments
+from hopplus.types import Trajectory
+
+
+@dataclass(frozen=True)
+class LogAudit:
+    """[N] returns of the episodes that ended in an update, as logged and added up anew."""
+
+    logged: list[float]
+    true: list[float]
+
+    @property
+    def right(self) -> bool:
+        return bool(np.allclose(self.logged, self.true, atol=1e-2, rtol=1e-4))
+
+    @property
+    def moved(self) -> list[int] | None:
+        """For each seat, whose return was logged as its own; None where that cannot be told."""
+        found = []
+        for logged in self.logged:
+            near = np.flatnonzero(np.isclose(self.true, logged, atol=1e-2, rtol=1e-4))
+            if len(near) != 1:
+                return None
+            found.append(int(near[0]))
+        return found
+
+    def as_json(self) -> dict[str, Any]:
+        return {"logged": self.logged, "true": self.true, "moved": self.moved}
+
+
+def log_audit(before: Learning, trajectory: Trajectory, record: Record, lane: int) -> LogAudit:
+    """Hold an update's record against its trajectory, of one lane."""
+    returns = np.array(before.returns[lane], np.float64)  # [B, N] of episodes in flight
+    reward, done = (
+        np.asarray(part) for part in (trajectory.outcome.reward, trajectory.outcome.done)
+    )
+    total = np.zeros(returns.shape[1])
+    for got, ended in zip(reward, done, strict=True):
+        returns += got
+        total += returns[ended].sum(axis=0)
+        returns[ended] = 0
+    return LogAudit([float(value) for value in record["return_sum"][lane]], total.tolist())
+
+
+@dataclass(frozen=True)
+class BufferAudit:
+    """What one part keeps to learn from: [sets] steps of each set's own seats, and their age."""
+
+    part: str
+    fill: list[int]
+    age: list[float]  # in updates, on average; NaN for nothing
+
+
+def buffer_audits(learner: Learner, learning: Learning, lane: int) -> list[BufferAudit]:
+    """Every part whose buffer holds steps of play."""
+    kept = lane_of(learning.kept.parts, lane)
+    found = []
+    for part in learner.beside.parts:
+        ring = kept[part.name].ring
+        if not isinstance(ring, Moments) or ring.joint.ndim != 2:
+            continue
+        rows, steps = len(ring.joint), learner.config.steps
+        slots = rows // steps
+        age = (int(learning.updates) - 1 - np.arange(rows) // steps) % slots
+        present = np.asarray(jax.vmap(learner.game.present)(ring.state))
+        own = [present[:, seats].any(axis=1) for seats in learner.beside.seats]
+        ages = [float(age[there].mean()) if there.any() else float("nan") for there in own]
+        fill = [int(present[:, seats].sum()) for seats in learner.beside.seats]
+        found.append(BufferAudit(part.name, fill, ages))
+    return found
+
+
+@dataclass(frozen=True)
+class StepAudit:
+    """How often and by how much each set of parameters was changed."""
+
+    counts: list[int]  # [sets] gradient steps so far
+    expected: int  # of which there should have been so many
+    sizes: list[float]  # [sets] of a step, as a share of the step size that was asked for
+    unlike: list[float]  # [sets] how differently the same play is learned from in the next place
+
+
+def step_audit(laboratory: Laboratory, learning: Learning, lesson: Lesson, lane: int) -> StepAudit:
+    """Take one more gradient step with everything in one batch; how far it should go is known."""
+    learner = laboratory.learner
+    taken = lane_of((learning.params[learner.learning].policy, learning.optimiser), lane)
+    policy, optimiser = taken
+    batch = lane_of(lesson.batch, lane)
+    counts = np.asarray(optax.tree.get_all_with_path(optimiser, "count")[0][1])
+    c = learner.config
+    # The step size may have fallen to nothing at the end of a run.
+    still = replace(learner, config=replace(c, epochs=1, minibatches=1, anneal=False))
+
+    def step(
+        policy: Any, state: Any, batch: Any, updates: Any, key: jax.Array
+    ) -> tuple[jax.Array, jax.Array]:
+        def turned(tree: Any, by: int) -> Any:
+            return jax.tree.map(lambda leaf: jnp.roll(leaf, by, axis=0), tree)
+
+        # The same sets of parameters, each in the next one's place: they must learn the same.
+        there = turned((policy, state, batch), 1)
+        moved = still.improve(there[0], there[1], there[2], updates, key)
+        after, state, _ = still.improve(policy, state, batch, updates, key)
+        apart = jax.tree.map(
+            lambda a, b: jnp.abs(a - b).reshape(len(a), -1).max(axis=1), after, turned(moved[0], -1)
+        )
+        unlike = jnp.stack(jax.tree.leaves(apart)).max(axis=0) / c.learning_rate
+        adam = state[1][0]
+        count = adam.count.astype(jnp.float32)
+
+        def wanted(mean: jax.Array, square: jax.Array) -> jax.Array:
+            by_set = count.reshape(-1, *[1] * (mean.ndim - 1))
+            scale = jnp.sqrt(square / (1 - 0.999**by_set)) + 1e-5
+            way: jax.Array = -mean / (1 - 0.9**by_set) / scale
+            return way
+
+        change = jax.tree.map(lambda new, old: new - old, after, policy)
+        towards = jax.tree.map(wanted, adam.mu, adam.nu)
+
+        def dot(one: Any, two: Any) -> jax.Array:
+            sums = jax.tree.map(lambda a, b: (a * b).reshape(len(a), -1).sum(axis=1), one, two)
+            total: jax.Array = jnp.stack(jax.tree.leaves(sums)).sum(axis=0)
+            return total
+
+        size: jax.Array = dot(change, towards) / dot(towards, towards)
+        return size / c.learning_rate, unlike
+
+    # Two in a row: one that is left out every second time cannot hide.
+    key = jax.random.key(0)
+    compiled = laboratory.compiled("step", step)
+    found = [compiled(policy, optimiser, batch, learning.updates + more, key) for more in range(2)]
+    sizes = np.minimum(*(np.asarray(size) for size, _ in found))
+    unlike = np.maximum(*(np.asarray(apart) for _, apart in found))
+    expected = int(learning.updates) * c.epochs * c.minibatches
+    return StepAudit(counts.tolist(), expected, sizes.tolist(), unlike.tolist())
