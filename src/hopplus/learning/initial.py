@@ -6,9 +6,6 @@ from pathlib import Path
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from safetensors import SafetensorError
-from safetensors.numpy import load as load_tensors
-from safetensors.numpy import save as save_tensors
 
 from hopplus.config import (
     ConfigError,
@@ -23,7 +20,7 @@ from hopplus.learning.parts import Setting, load_parts
 from hopplus.models.nets import Mlp
 from hopplus.models.opponent import OpponentModel
 from hopplus.players.mind import make_parts
-from hopplus.runs.checkpoint import filled, named_arrays, write_durably
+from hopplus.runs.checkpoint import filled, read_arrays, write_arrays
 from hopplus.runs.folder import open_run
 from hopplus.types import Params
 
@@ -108,7 +105,7 @@ def write_initial(folder: Path, initial: Initial) -> None:
     for name, params in initial.params.items():
         path = folder / f"{FOLDER}{name}.safetensors"
         path.parent.mkdir(exist_ok=True)
-        write_durably(path, save_tensors(named_arrays(params)))
+        write_arrays(path, params)
 
 
 def read_initial(folder: Path, config: TrainConfig) -> Initial:
@@ -120,10 +117,7 @@ def read_initial(folder: Path, config: TrainConfig) -> Initial:
         if inside is None:
             continue
         path = folder / inside
-        try:
-            arrays = load_tensors(path.read_bytes())
-        except (OSError, SafetensorError) as error:
-            raise ConfigError(f"cannot read {path}: {error}") from error
+        arrays, _ = read_arrays(path, f"the {name} model")
         part = start.model(parts)
         assert part is not None
         shapes = jax.eval_shape(part.init, jax.random.key(0))

@@ -3,16 +3,13 @@
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import jax
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save as save_tensors
 
 from hopplus.config import ConfigError, GoalConfig, from_json, to_json
 from hopplus.games.game import Game
 from hopplus.models.goal import GoalPart
-from hopplus.runs.checkpoint import filled, named_arrays, write_durably
+from hopplus.runs.checkpoint import filled, read_arrays, write_arrays
 from hopplus.types import Params
 
 PRIOR_FILE = "goal.safetensors"
@@ -30,7 +27,7 @@ def write_prior(folder: Path, prior: Prior | None) -> None:
     """Put a goal prior into a run's folder, so that the run needs nothing outside."""
     if prior is not None:
         about = {"goal": json.dumps(to_json(prior.part.config))}
-        write_durably(folder / PRIOR_FILE, save_tensors(named_arrays(prior.params), about))
+        write_arrays(folder / PRIOR_FILE, prior.params, about)
 
 
 def read_prior(folder: Path, game: Game) -> Prior | None:
@@ -38,12 +35,10 @@ def read_prior(folder: Path, game: Game) -> Prior | None:
     path = folder / PRIOR_FILE
     if not path.exists():
         return None
+    arrays, about = read_arrays(path, "the goal prior")
     try:
-        with safe_open(path, "numpy") as file:
-            about: dict[str, Any] = file.metadata() or {}
-            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         config = from_json(GoalConfig, json.loads(about["goal"]))
-    except (OSError, SafetensorError, KeyError, ValueError, TypeError) as error:
+    except (KeyError, ValueError, TypeError) as error:
         raise ConfigError(f"cannot read the goal prior {path}: {error}") from error
     part = GoalPart(game.shape, len(game.action_names), config)
     like = jax.eval_shape(part.init, jax.random.key(0))

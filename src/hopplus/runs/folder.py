@@ -352,6 +352,11 @@ def _git_revision() -> str | None:
     return found.stdout.strip() or None
 
 
+def spoilt(record: dict[str, Any]) -> str | None:
+    """The first of the numbers in a record that is not finite, by name."""
+    return next((name for name, value in record.items() if not np.isfinite(value).all()), None)
+
+
 def plain(tree: dict[str, Any]) -> dict[str, Any]:
     """Arrays as nested lists of numbers, for JSON."""
     return {name: np.asarray(value).tolist() for name, value in tree.items()}
