@@ -138,14 +138,19 @@ def steps_of(folder: Path) -> list[int]:
     return sorted(int(path.name) for path in folder.iterdir() if path.name.isdigit())
 
 
+def read_record(path: Path) -> dict[str, Any]:
+    """The JSON object in a file; `OSError` or `ValueError` where there is none."""
+    record = json.loads(path.read_bytes())
+    if not isinstance(record, dict):
+        raise ValueError("it holds no record")
+    return record
+
+
 def read_manifest(path: Path) -> dict[str, Any]:
     try:
-        manifest = json.loads((path / MANIFEST).read_bytes())
-    except (OSError, ValueError):
-        manifest = None
-    if not isinstance(manifest, dict):
-        raise DamagedError(f"checkpoint {path} is damaged: its manifest cannot be read")
-    return manifest
+        return read_record(path / MANIFEST)
+    except (OSError, ValueError) as error:
+        raise DamagedError(f"checkpoint {path} is damaged: its manifest cannot be read") from error
 
 
 def read_checkpoint(path: Path, names: Iterable[str]) -> dict[str, dict[str, np.ndarray]]:
