@@ -217,7 +217,7 @@ def test_the_log_of_an_update() -> None:
     # Seats whose returns differ, so that they can be told apart.
     learning = replace(subject.learning, returns=subject.learning.returns + 7.0 * jnp.arange(3))
     wrong = FAULTS["logged-elsewhere"].learner(subject.learner)
-    metrics = jax.jit(wrong.episodes)(learning.returns[0], lesson.trajectory)[1]
+    metrics = jax.jit(wrong.log_episodes)(learning.returns[0], lesson.trajectory)[1]
     logged = {"return_sum": [np.asarray(metrics["return_sum"]).tolist()]}
     found = log_audit(learning, lesson.trajectory, logged, 0)
     assert not found.right
