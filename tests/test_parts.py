@@ -26,12 +26,12 @@ from hopplus.config import (
 from hopplus.learning.dataset import Data, open_data
 from hopplus.learning.fit import Fitter
 from hopplus.learning.parts import (
+    Prior,
     Setting,
     class_weights_of,
     doubts,
     make_setting,
 )
-from hopplus.learning.prior import Prior
 from hopplus.learning.samples import seat_steps, source_of
 from hopplus.models.goal import GoalCode, GoalPart
 from hopplus.models.nets import centred, convolved

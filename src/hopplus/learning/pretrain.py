@@ -20,8 +20,8 @@ from hopplus.learning.parts import (
     kind_of,
     make_setting,
     setting_of,
+    write_prior,
 )
-from hopplus.learning.prior import write_prior
 from hopplus.learning.samples import Source, seat_steps, source_of
 from hopplus.learning.seeds import seed_keys
 from hopplus.learning.tensorboard_curves import fitting_curves
