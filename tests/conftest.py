@@ -117,6 +117,6 @@ def compiled_game(config: StagHuntConfig) -> Compiled:
     return Compiled(
         game,
         jax.jit(jax.vmap(game.init)),
-        jax.jit(jax.vmap(game.step)),
+        jax.jit(jax.vmap(lambda state, joint: game.step(state, joint, jax.random.key(0)))),
         jax.jit(jax.vmap(lambda state: views(game, state))),
     )

@@ -2,7 +2,7 @@
 learner's own code."""
 
 from collections import Counter
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import jax
 import jax.numpy as jnp
@@ -14,6 +14,7 @@ from hopplus.diagnosis.faults import FAULTS
 from hopplus.diagnosis.laboratory import lane_of
 from hopplus.diagnosis.pipeline import data_checks, target_check
 from hopplus.diagnosis.step_audit import LogAudit, log_audit
+from hopplus.learning.learner import Learner
 from tiny_audit import ROWS, audit, batches, faults, learners, played, present
 from tiny_diagnosis import faulty
 
@@ -31,6 +32,20 @@ def test_play_of_ones_own() -> None:
     # What the update itself has learned from is the same.
     learner, (_, lesson, _) = learners()["healthy"], played()
     assert data_audit(learner, lesson.trajectory, lesson) == found
+
+
+def test_a_fault_is_one_wrong_function() -> None:
+    """A learner with a fault differs from a healthy one in one function, and in nothing else."""
+    healthy = learners()["healthy"]
+    for name in ("first-seat", "half-updates", "step-size", "logged-elsewhere", "gone-kept"):
+        found = FAULTS[name].learner(healthy)
+        other = [
+            one.name
+            for one in fields(found)
+            if vars(found)[one.name] is not vars(healthy)[one.name]
+        ]
+        assert other in (["assemble"], ["commit"], ["log_episodes"]), name
+        assert type(found) is Learner
 
 
 def test_everyone_learns_from_the_first() -> None:
@@ -202,7 +217,7 @@ def test_the_log_of_an_update() -> None:
     # Seats whose returns differ, so that they can be told apart.
     learning = replace(subject.learning, returns=subject.learning.returns + 7.0 * jnp.arange(3))
     wrong = FAULTS["logged-elsewhere"].learner(subject.learner)
-    metrics = jax.jit(wrong.episodes)(learning.returns[0], lesson.trajectory)[1]
+    metrics = jax.jit(wrong.log_episodes)(learning.returns[0], lesson.trajectory)[1]
     logged = {"return_sum": [np.asarray(metrics["return_sum"]).tolist()]}
     found = log_audit(learning, lesson.trajectory, logged, 0)
     assert not found.right

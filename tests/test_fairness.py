@@ -18,36 +18,32 @@ from hopplus.games.game import views
 from hopplus.games.stag_hunt import StagHunt
 from hopplus.types import Outcome
 from tiny_diagnosis import GAME
-from toy_game import Berries, BerryState
+from toy_game import Coins, CoinsConfig, CoinsState
 
 GAMES = 16
 
 
-@dataclass(frozen=True)
-class Three(Berries):
-    """With three seats, since two can be turned in one way alone."""
-
-    width: int = 6
-    seats: int = 3
+THREE = CoinsConfig(seats=3, horizon=6)  # since two can be turned in one way alone
 
 
-@dataclass(frozen=True)
-class Dealt(Three):
-    """The first place that is dealt is always on a berry; rules are equal."""
+class Dealt(Coins):
+    """Beside the first place that is dealt there always is a gold coin; rules are equal."""
 
-    def init(self, key: jax.Array) -> BerryState:
+    def init(self, key: jax.Array) -> CoinsState:
         state = super().init(key)
-        here = jnp.zeros(self.width, bool).at[state.seats[0]].set(True)
-        return replace(state, berries=state.berries | here)
+        beside = jnp.where(state.seats[0] % 3 == 0, 1, -1)
+        return replace(state, coins=state.coins.at[0].set(state.seats[0] + beside))
 
 
-@dataclass(frozen=True)
-class Greedy(Three):
-    """Who has the second name gets more for a berry."""
+class Greedy(Coins):
+    """Who has the second name gets more for a coin."""
 
-    def step(self, state: BerryState, joint: jax.Array) -> tuple[BerryState, Outcome]:
-        after, outcome = super().step(state, joint)
-        return after, replace(outcome, reward=outcome.reward * jnp.array([1.0, 1.5, 1.0]))
+    def step(
+        self, state: CoinsState, joint: jax.Array, key: jax.Array
+    ) -> tuple[CoinsState, Outcome]:
+        after, outcome = super().step(state, joint, key)
+        more = jnp.where(outcome.took.any(axis=1), jnp.array([0.0, 0.5, 0.0]), 0.0)
+        return after, replace(outcome, reward=outcome.reward + more)
 
 
 # Turning a board.
@@ -79,8 +75,8 @@ def test_equal_rules_do_the_same_on_every_turn() -> None:
     assert found.example == ""
 
 
-@pytest.mark.parametrize("game", [Three(), Dealt()], ids=["three", "dealt"])
-def test_another_game_with_equal_rules(game: Berries) -> None:
+@pytest.mark.parametrize("game", [Coins(THREE), Dealt(THREE)], ids=["three", "dealt"])
+def test_another_game_with_equal_rules(game: Coins) -> None:
     """What is dealt is no matter of rules."""
     found = step_symmetry(game, 0, GAMES)
     assert (found.known, found.different) == (True, 0)
@@ -101,7 +97,7 @@ def test_unequal_strength_is_found_with_an_example() -> None:
 
 
 def test_rewards_by_name_are_found_in_another_game() -> None:
-    found = step_symmetry(Greedy(), 0, GAMES)
+    found = step_symmetry(Greedy(THREE), 0, GAMES)
     assert found.known
     assert found.different > 0
 
@@ -117,7 +113,7 @@ def test_what_nobody_sees_cannot_be_turned(change: dict[str, Any]) -> None:
 
 
 def test_names_and_places_that_do_not_matter() -> None:
-    found = placement(Three(), "random", 0, 2400)
+    found = placement(Coins(THREE), "random", 0, 2400)
     assert found.episodes == 2400
     assert found.by_place is not None
     assert min(found.by_name.chance, found.by_place.chance) > 1e-3
@@ -127,7 +123,7 @@ def test_names_and_places_that_do_not_matter() -> None:
 
 
 def test_a_place_that_is_favoured() -> None:
-    found = placement(Dealt(), "random", 0, 2400)
+    found = placement(Dealt(THREE), "random", 0, 2400)
     assert found.by_place is not None
     assert found.by_place.chance < 1e-6
     first, *others = (seat.mean for seat in found.by_place.seats)
@@ -136,16 +132,16 @@ def test_a_place_that_is_favoured() -> None:
 
 
 def test_a_name_that_is_favoured() -> None:
-    found = placement(Greedy(), "random", 0, 2400)
+    found = placement(Greedy(THREE), "random", 0, 2400)
     assert found.by_name.chance < 1e-6
     first, second, third = (seat.mean for seat in found.by_name.seats)
-    assert second == pytest.approx(0.75 * (first + third), rel=0.15)
+    assert second > max(first, third) + 0.2
     assert found.by_place is not None
     assert found.by_place.chance > 1e-3
 
 
 def test_episodes_are_of_whole_rounds_of_seats() -> None:
-    found = placement(Three(), "random", 0, 2398)
+    found = placement(Coins(THREE), "random", 0, 2398)
     assert found.episodes == 2400
 
 

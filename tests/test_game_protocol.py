@@ -21,11 +21,11 @@ from hopplus.learning.learner import Learner
 from hopplus.learning.rollout import start
 from hopplus.players.actor import make_actor
 from hopplus.players.seating import seat_players
-from toy_game import Berries
+from toy_game import Coins
 
 GAMES: dict[str, Game] = {
     "stag-hunt": StagHunt(StagHuntConfig(size=3, seats=2, hares=2, obstacles=1, boards=4)),
-    "berries": Berries(),
+    "coins": Coins(),
 }
 KEY = jax.random.key(5)
 
@@ -38,7 +38,7 @@ def game(request: pytest.FixtureRequest) -> Game:
 def test_functions_jit_as_they_are(game: Game) -> None:
     state = jax.jit(game.init)(KEY)
     joint = jnp.full(game.seats, 4, jnp.int32)
-    after, outcome = jax.jit(game.step)(state, joint)
+    after, outcome = jax.jit(game.step)(state, joint, KEY)
     view = jax.jit(game.view)(after, 0)
     assert view.planes.shape == game.shape
     assert view.planes.dtype == jnp.float32
@@ -48,7 +48,8 @@ def test_functions_jit_as_they_are(game: Game) -> None:
     assert outcome.took.shape == (game.seats, len(game.targets))
     assert outcome.taken.shape == (len(game.targets),)
     assert jax.jit(game.present)(after).shape == (game.seats,)
-    _, outcomes = jax.lax.scan(game.step, state, jnp.stack([joint] * 3))
+    keys = jax.random.split(KEY, 3)
+    _, outcomes = jax.lax.scan(lambda state, key: game.step(state, joint, key), state, keys)
     assert outcomes.reward.shape == (3, game.seats)
 
 
@@ -58,14 +59,27 @@ def test_layouts_round_trip(game: Game) -> None:
 
 
 def test_targets_show_where_they_can_be_taken(game: Game) -> None:
-    """A seat on a target's plane may take it, and one elsewhere may not."""
-    states = jax.vmap(game.init)(jax.random.split(KEY, 64))
-    for _ in range(3):
-        states, _ = jax.jit(jax.vmap(game.step))(states, jnp.zeros((64, game.seats), jnp.int32))
-        seen = jax.jit(jax.vmap(lambda state: views(game, state)))(states)
-        for target in game.targets.values():
+    """A seat on a target's plane may take it, and one elsewhere may not; where walking onto it
+    takes it, nobody stands on one, but some come where one was and have then taken it."""
+    keys = jax.random.split(KEY, 64)
+    states = jax.vmap(game.init)(keys)
+    seen_by_all = jax.jit(jax.vmap(lambda state: views(game, state)))
+    before = seen_by_all(states)
+    for move in (0, 2, 1):  # up, left, down
+        joint = jnp.full((64, game.seats), move, jnp.int32)
+        states, outcome = jax.jit(jax.vmap(game.step))(states, joint, keys)
+        seen = seen_by_all(states)
+        for kind, target in enumerate(game.targets.values()):
             on_it = (seen.planes[..., 0] * seen.planes[..., target.plane]).sum(axis=(2, 3)) > 0
-            np.testing.assert_array_equal(seen.legal[..., target.action], on_it)
+            if target.action is not None:
+                np.testing.assert_array_equal(seen.legal[..., target.action], on_it)
+                continue
+            assert not on_it.any()
+            where_it_was = seen.planes[..., 0] * before.planes[..., target.plane]
+            came = where_it_was.sum(axis=(2, 3)) > 0
+            np.testing.assert_array_equal(came, outcome.took[..., kind] > 0)
+            assert came.any()
+        before = seen
 
 
 def test_players_play_it(game: Game) -> None:
@@ -73,7 +87,8 @@ def test_players_play_it(game: Game) -> None:
     seating = seat_players(f"{kind},noisy-{kind}:0.5", game)
     episodes = evaluate(game, seating, seating.init(KEY), KEY, 64, 64)
     summary = summarise(game, seating, [episodes])
-    assert 0 < summary.joint_return.episodes.mean <= game.best_joint_return
+    assert summary.joint_return.episodes.mean <= game.best_joint_return
+    assert (np.asarray(episodes.taken).sum(axis=0) > 0).any()
     assert episodes.length.max() <= game.horizon
     frames = film(game, seating, seating.init(KEY), start(game, seating, KEY))
     assert len(frames) >= 2

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from hopplus.config import OnlineConfig
+from hopplus.learning.auxiliary_models import AUXILIARY_MODELS, gate_of
 from hopplus.learning.online import learned, optimiser_of
 from hopplus.learning.online_goal import OnlineGoal
 from hopplus.learning.online_opponent import OnlineOpponent
@@ -32,6 +33,26 @@ def huge(minds: Any, seats: Any = slice(None)) -> Any:
 @cache
 def plainly_learned() -> tuple[Any, Any, Any, Any]:
     return jax.device_get(setup().learn())  # type: ignore[no-any-return]
+
+
+# The table.
+
+
+def test_the_table_names_what_is_logged() -> None:
+    """Whatever reports and diagnoses look for by the table's rows is there."""
+    metrics = plainly_learned()[3]
+    for name, row in AUXILIARY_MODELS.items():
+        if row.learner:
+            assert row.learner.name == name == row.prefix
+            assert {f"{row.prefix}/fill", f"{row.prefix}/fits"} <= metrics.keys()
+        looked_for = [*row.figures, *(one for chart in row.charts for one in chart.names)]
+        looked_for += [*(row.by_action or ()), *filter(None, [row.gate])]
+        for one in looked_for:
+            assert any(found == one or found.startswith(one) for found in metrics), one
+    sources = {row.prefix for row in AUXILIARY_MODELS.values()} | {"real"}
+    assert {found.partition("/")[0] for found in metrics} <= sources
+    assert gate_of("imagined/value") == "imagined/open"
+    assert gate_of("imagined/open") is gate_of("world/error") is None
 
 
 # Imagined rewards and the critic.

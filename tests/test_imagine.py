@@ -58,7 +58,7 @@ def test_goals_and_play_in_imagination_are_those_of_play() -> None:
             memory, goals = actor.infer(mind, memory, view)
             logits, value = actor.judge(mind.policy, view, goals)
             joint = jnp.roll(after.last_actions, seat)  # what all did, from the view that follows
-            state, outcome = game.step(state, joint)
+            state, outcome = game.step(state, joint, jax.random.key(0))
             expected = game.view(state, seat), outcome.reward[order]
             over = outcome.done | ~game.present(state)[seat]
             carry = jax.tree.map(

@@ -61,7 +61,7 @@ def player_of(name: str) -> tuple[StagHunt, Callable[[Any, Any], Any]]:
 
     def play(state: Any, joints: jax.Array) -> Any:
         def body(state: Any, joint: jax.Array) -> Any:
-            after, outcome = game.step(state, joint)
+            after, outcome = game.step(state, joint, jax.random.key(0))
             return after, (views(game, state), after, outcome)
 
         return jax.lax.scan(body, state, joints)[1]

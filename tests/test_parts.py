@@ -24,14 +24,14 @@ from hopplus.config import (
     WorldConfig,
 )
 from hopplus.learning.dataset import Data, open_data
+from hopplus.learning.fit import Fitter
 from hopplus.learning.parts import (
+    Prior,
     Setting,
     class_weights_of,
     doubts,
-    make_fitter,
     make_setting,
 )
-from hopplus.learning.prior import Prior
 from hopplus.learning.samples import seat_steps, source_of
 from hopplus.models.goal import GoalCode, GoalPart
 from hopplus.models.nets import centred, convolved
@@ -80,7 +80,7 @@ def test_every_part_learns(name: str, data: Data) -> None:
     """Gradient steps on one batch make every part's loss smaller, and touch all it has."""
     config = PARTS[name]
     setting = make_setting(config, GAME, class_weights=class_weights_of(config, data))
-    fitter = make_fitter(setting, 1000)
+    fitter = Fitter(setting.part, setting.sampler, setting.config.fit, 1000)
     shard = data.shard(0)
     steps = seat_steps(shard, 0.1, measured=False)[:256].reshape(1, 256, 2)
     source = source_of(shard, shard.size)
@@ -160,7 +160,7 @@ def test_class_weights_by_hand(data: Data) -> None:
 def test_a_seed_that_has_stopped_keeps_its_best() -> None:
     """Losses 3, 2, then worse for `patience` epochs: what comes after counts no more."""
     setting = make_setting(replace(PARTS["opponent"], fit=FitConfig(patience=2)), GAME)
-    fitter = make_fitter(setting, 1)
+    fitter = Fitter(setting.part, setting.sampler, setting.config.fit, 1)
     fit = fitter.init(jax.random.key(0))
     best = None
     for number, loss in enumerate([3.0, 2.0, 5.0, 4.0, 1.0]):

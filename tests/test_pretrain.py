@@ -255,7 +255,7 @@ def test_goals_given_to_opponents(
     assert "belong together" in capsys.readouterr().err
     wrong = ["--opponent.goal", "hindsight", "--goal-run", str(tmp_path / "none")]
     assert main(opponent(tmp_path, "x", data, *wrong)) == 2
-    assert "is of kind opponent" in capsys.readouterr().err
+    assert "is a run of kind opponent, no goal" in capsys.readouterr().err
 
 
 def test_other_data_is_measured_by_whole(

@@ -225,7 +225,7 @@ def test_terminal_colours_tell_seats_and_things_apart() -> None:
 @pytest.mark.parametrize(
     ("bad", "says"),
     [
-        (frame("0 1 x"), "'x'"),
+        (frame("0 1 ?"), r"'\?'"),
         (frame("0 1 2"), "'2'"),
         (frame("0 1 9"), "'9'"),
         (frame("0 1 #S"), "'#'"),

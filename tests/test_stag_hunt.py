@@ -137,7 +137,7 @@ def test_view_of_a_seat() -> None:
     assert seen.legal[1].tolist() == [True, True, False, True, True, False, True]
     assert seen.time[1] == 0.0
     assert seen.last_actions.tolist() == [[-1] * 3] * 3
-    state, _ = game.step(state, jnp.array([RIGHT, HARE, LEFT]))
+    state, _ = game.step(state, jnp.array([RIGHT, HARE, LEFT]), jax.random.key(0))
     assert views(game, state).last_actions[1].tolist() == [HARE, LEFT, RIGHT]
     assert views(game, state).time[0] == np.float32(1 / 35)
 

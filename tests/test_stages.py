@@ -38,7 +38,7 @@ def reached(name: str) -> tuple[StagHunt, Any, jax.Array]:
 
     def step(state: Any, key: jax.Array) -> Any:
         joint = legal_joint(game, state, key)
-        after, outcome = game.step(state, joint)
+        after, outcome = game.step(state, joint, jax.random.key(0))
         return after, (state, joint, outcome.done)
 
     @jit
@@ -69,13 +69,13 @@ def test_what_a_seat_sees_does_what_the_real_state_does(name: str) -> None:
 
     @jit
     def both(state: Any, joint: jax.Array) -> Any:
-        after, outcome = game.step(state, joint)
+        after, outcome = game.step(state, joint, jax.random.key(0))
         real = views(game, state), views(game, after)
 
         def of_seat(seat: jax.Array) -> Any:
             order = (seat + jnp.arange(game.seats)) % game.seats
             seen = game.seen(game.view(state, seat))
-            later, turn = game.step(seen, joint[order])
+            later, turn = game.step(seen, joint[order], jax.random.key(0))
             shown = game.view(seen, 0), game.view(later, 0)
             there = game.present(seen), game.present(later)
             expected = game.present(state)[order], game.present(after)[order]
@@ -104,7 +104,7 @@ def played(stage: Stage, scene: Scene, joints: jax.Array) -> Any:
     """Scenes [H, ...] from the first on and turns [H, ...] of joints [H, N] in a row."""
 
     def step(place: Any, joint: jax.Array) -> Any:
-        after, turn = stage.simulate(place, joint)
+        after, turn = stage.simulate(place, joint, jax.random.key(0))
         return after, (stage.scene(place), turn)
 
     return jax.lax.scan(step, stage.enter(scene), joints)[1]
@@ -146,7 +146,7 @@ def test_a_world_that_has_learned_the_rules_is_the_true_one() -> None:
 
         def step(state: Any, key: jax.Array) -> Any:
             joint = legal_joint(game, state, key)
-            return game.step(state, joint)[0], joint
+            return game.step(state, joint, jax.random.key(0))[0], joint
 
         joints = jax.lax.scan(step, game.seen(scene.view), jax.random.split(key, 3))[1]
         stages: tuple[Any, ...] = (LearnedStage(world, game.horizon), TrueStage(game))
@@ -173,7 +173,9 @@ def test_an_end_is_the_seats_own() -> None:
     stage = TrueStage(GAME_MADE)
     place = GAME_MADE.parse("0h . 1h\n. . .\n2 . S")
     joints = jnp.array([[6, STAY, STAY], [STAY, 6, STAY], [STAY, STAY, STAY]])
-    after, turn = jit(jax.vmap(lambda joint: stage.simulate(place, joint)))(joints)
+    after, turn = jit(jax.vmap(lambda joint: stage.simulate(place, joint, jax.random.key(0))))(
+        joints
+    )
     assert turn.ended.tolist() == [True, False, False]
     assert turn.reward.tolist() == [[1, 0, 0], [0, 1, 0], [0, 0, 0]]
     np.testing.assert_array_equal(after.last_actions, joints)

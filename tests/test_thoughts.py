@@ -88,7 +88,7 @@ def test_a_step_ahead_is_one_of_the_game() -> None:
         root, _ = planner.root(mind, (), GAME_MADE.view(state, 0))
         reached = planner.expand(mind)(root, action, chance)
         others = (jnp.cumsum(root.others, axis=1) <= chance[:, None]).sum(axis=1)
-        after, outcome = GAME_MADE.step(state, jnp.append(action, others))
+        after, outcome = GAME_MADE.step(state, jnp.append(action, others), jax.random.key(0))
         shown = views(GAME_MADE, reached.node.place), views(GAME_MADE, after)
         return reached, shown, outcome, mind.policy(of_seat(shown[1], 0), jnp.zeros(0))
 

@@ -59,7 +59,7 @@ class TrueWorld(eqx.Module):
             last_actions=view.last_actions,
             first_catch=jnp.int32(-1),
         )
-        after, outcome = self.game.step(state, joint)
+        after, outcome = self.game.step(state, joint, jax.random.key(0))
         legal = jnp.stack([self.game.view(after, seat).legal for seat in range(seats)])
         return Prediction(
             planes=self.game.view(after, 0).planes,

@@ -215,7 +215,7 @@ class TrueWorld(eqx.Module):
             last_actions=view.last_actions,
             first_catch=jnp.int32(-1),
         )
-        after, outcome = game.step(state, joint)
+        after, outcome = game.step(state, joint, jax.random.key(0))
         seen = views(game, after)
         gone, legal = 1.0 - game.present(after), seen.legal.astype(jnp.float32)
         done = outcome.done.astype(jnp.float32)

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from hopplus.games.sprites import SPRITES
+
 EVIL = "run\x1b[31m\x07@1"  # the name of a run may be anything
 
 
@@ -54,6 +56,7 @@ REPLAY: dict[str, Any] = {
     "actions": ["up", "down", "left", "right", "stay"],
     "kinds": ["stag", "hare"],
     "letters": ["S", "h"],
+    "drawings": [SPRITES["S"], SPRITES["h"]],
     "players": ["run@0", EVIL],
     "goals": "belief",
     "episodes": [

@@ -105,9 +105,8 @@ def _measure_plain(
         return None, 0
     plain = _load(rules_file)
     names = set(plain.Rules.__dataclass_fields__) - {"height", "width"}
-    rules = plain.Rules(
-        height=game.shape[0], width=game.shape[1], **{n: getattr(c, n) for n in names}
-    )
+    height, width, _ = game.shape
+    rules = plain.Rules(height=height, width=width, **{n: getattr(c, n) for n in names})
     plays = _start(game, seating, key, PLAIN_GAMES)
     trajectory, planes = jax.device_get(_record(game, seating, plays, 64))
     done, reward = trajectory.outcome.done, trajectory.outcome.reward

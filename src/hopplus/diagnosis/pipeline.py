@@ -178,10 +178,8 @@ def buffer_check(buffer: BufferAudit) -> Check:
 
 def mixing(subject: Subject) -> bool:
     """Whether hindsight's goals are mixed into what the policy learns from."""
-    goal = subject.config.goal
-    if "goal" not in subject.config.parts or goal.mixing == 0:
-        return False
-    return int(subject.learning.updates) < goal.mixing_until * subject.config.updates + 2
+    until = max((part.relabels_until for part in subject.learner.beside.parts), default=0.0)
+    return until > 0 and int(subject.learning.updates) < until + 2
 
 
 def target_check(targets: TargetAudit, mixing: bool) -> Check:

@@ -5,7 +5,7 @@ import jax
 import numpy as np
 
 from hopplus.evaluation.recording import CHOSEN, Plain
-from hopplus.games.game import Game
+from hopplus.games.game import Game, drawings_of
 from hopplus.games.layout import write
 from hopplus.games.render import Frame
 from hopplus.learning.rollout import Play, rollout, states_after
@@ -50,6 +50,7 @@ def film(
             players=seating.names,
             doing=doing,
             note=note,
+            drawings=drawings_of(game),
         )
 
     return [frame(step) for step in range(length + 1)]
@@ -71,6 +72,7 @@ def frames_of(replay: Plain, episode: Plain) -> list[Frame]:
                 players=tuple(episode["players"]),
                 doing=tuple(replay["actions"][act] if act >= 0 else "" for act in acts),
                 note=_note(episode),
+                drawings=dict(zip(replay["letters"], replay["drawings"], strict=True)),
             )
         )
     return frames

@@ -129,6 +129,7 @@ def recorded(
         "actions": list(game.action_names),
         "kinds": list(game.targets),
         "letters": [target.letter for target in game.targets.values()],
+        "drawings": [target.drawing for target in game.targets.values()],
         "players": list(company.seating.names),
         "goals": goals,
         "episodes": episodes,

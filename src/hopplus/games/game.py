@@ -114,6 +114,11 @@ def board_size(game: Game) -> str:
     return f"{height}x{width}"
 
 
+def drawings_of(game: Game) -> dict[str, str]:
+    """The drawings of a game's things, by the letters that layouts have for them."""
+    return {target.letter: target.drawing for target in game.targets.values()}
+
+
 def repeat_step(game: Game, state: Any, joint: jax.Array, key: jax.Array) -> tuple[Any, Outcome]:
     """A step once more, as it was, from the data [2] uint32 of its key that a trajectory keeps."""
     return game.step(state, joint, jax.random.wrap_key_data(key))

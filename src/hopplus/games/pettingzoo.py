@@ -13,7 +13,7 @@ from pettingzoo.utils.env import ParallelEnv
 
 from hopplus.config import DEFAULT_GAME, ConfigError, GameConfig, find_game, make_config
 from hopplus.games import make_game
-from hopplus.games.game import Game, views
+from hopplus.games.game import Game, drawings_of, views
 from hopplus.games.grid import STAY
 from hopplus.games.picture import picture
 from hopplus.games.render import Frame, terminal
@@ -170,6 +170,7 @@ class HopplusEnv(ParallelEnv[str, Observation, int]):
             returns=tuple(self._returns.tolist()),
             players=tuple(self.possible_agents),
             doing=self._doing,
+            drawings=drawings_of(self.game),
         )
         return terminal(frame, colour=False) if self.render_mode == "ansi" else picture(frame)
 

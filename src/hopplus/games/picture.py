@@ -4,7 +4,7 @@ Pictures are drawn SUPER times too large and scaled down, which is what smooths 
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -16,7 +16,6 @@ from hopplus.games.render import (
     PALETTE,
     ROCK,
     SEATS,
-    THINGS,
     WHITE,
     Frame,
     amount,
@@ -24,11 +23,12 @@ from hopplus.games.render import (
     readable_on,
     rgb,
 )
-from hopplus.games.sprites import shapes
+from hopplus.games.sprites import SPRITES, shapes
 
 SUPER = 3
 PAPER, PLATE, TILES, SHADOW = "#f7f4ee", "#beccae", ("#e7eedb", "#dde7cf"), "#a8b29c"
 INK, MUTED, FAINT, ROCK_TOP = "#343a40", "#767c82", "#dedad1", "#808792"
+DISC = "#f2c94c"  # of a thing that there is no drawing of
 # How up to four seats stand around one thing: centre x, y and side of their squares.
 CORNERS = [(0.18, 0.45, 0.34), (0.82, 0.45, 0.34), (0.18, 0.79, 0.34), (0.82, 0.79, 0.34)]
 AROUND = [[(0.77, 0.76, 0.43)], [(0.2, 0.77, 0.38), (0.8, 0.77, 0.38)], CORNERS[:3], CORNERS]
@@ -111,9 +111,9 @@ class _Pen:
         self.draw.text(self.out(x, y), text, fill, font, anchor=to + "s")
         return font.getlength(text) / self.side
 
-    def sprite(self, thing: str) -> None:
-        """One of SPRITES."""
-        for shape in shapes(thing):
+    def sprite(self, drawing: str) -> None:
+        """A drawing as in SPRITES."""
+        for shape in shapes(drawing):
             points = [self.out(x, y) for x, y in shape.points]
             if shape.kind == "oval":
                 ((x, y),), (rx, ry) = shape.points, shape.size
@@ -126,6 +126,12 @@ class _Pen:
                 for point in points:  # round joints and ends
                     self.draw.circle(point, width / 2, shape.fill)
 
+    def disc(self, letter: str) -> None:
+        """A thing that there is no drawing of: its letter."""
+        self.oval(0.5, 0.5, 0.32, 0.32, INK)
+        self.oval(0.5, 0.5, 0.29, 0.29, DISC)
+        self.write(0.5, 0.66, letter, 0.44, INK, 1, "m")
+
     def token(self, seat: int, here: bool = True) -> None:
         """A seat's disc; of one that left, a pale ring."""
         fill, rim = (PALETTE[seat], WHITE) if here else (PAPER, FAINT)
@@ -135,13 +141,13 @@ class _Pen:
         self.oval(0.5, 0.5, 0.39, 0.39, fill)
         self.write(0.5, 0.69, str(seat), 0.54, readable_on(fill) if here else MUTED, 1, "m")
 
-    def cell(self, text: str, tile: str) -> None:
-        """One cell of the board."""
+    def cell(self, text: str, tile: str, drawings: Mapping[str, str]) -> None:
+        """One cell of the board, with drawings of things by their letters."""
         self.block(0.03, 0.03, 0.94, 0.94, 0.14, ROCK if text == "#" else tile)
         if text == "#":
             self.block(0.03, 0.03, 0.94, 0.82, 0.14, ROCK_TOP)
-            self.sprite("#")
-        things = sorted(symbol for symbol in text if symbol in THINGS)  # D first: lies behind
+            self.sprite(SPRITES["#"])
+        things = sorted(symbol for symbol in text if symbol.isalpha())  # capitals lie behind
         seats = sorted(int(symbol) for symbol in text if symbol in SEATS)
         split = 0.95 if not seats else 0.05 if not things else 0.57 if len(seats) <= 4 else 0.5
         behind, front = _spots(len(things), 0.05, split), _spots(len(seats), split, 0.95)
@@ -149,7 +155,11 @@ class _Pen:
             behind = [(0.42, 0.45, 0.84) if len(seats) == 1 else (0.5, 0.48, 0.9)]
             front = AROUND[len(seats) - 1]
         for thing, spot in zip(things, behind, strict=True):
-            self.within(*spot).sprite(thing)
+            pen = self.within(*spot)
+            if drawings.get(thing):
+                pen.sprite(drawings[thing])
+            else:
+                pen.disc(thing)
         for seat, (x, y, side) in zip(seats, front, strict=True):
             self.within(x, y, min(side, 0.72)).token(seat)
 
@@ -185,11 +195,12 @@ def _image(frame: Frame, cell: int, flat: bool = False) -> Image.Image:
         x, y, top = gap, high + 2 * gap, gap
     canvas = Image.new("RGB", (size[0] * SUPER, size[1] * SUPER), PAPER)
     pen = _Pen(ImageDraw.Draw(canvas), 0, 0, SUPER)
+    drawings = {**SPRITES, **frame.drawings}
     pen.block(gap - 6, top - 6, wide + 12, high + 12, cell * 0.2, PLATE)
     for r, line in enumerate(cells):
         for c, what in enumerate(line):
             spot = (gap + (c + 0.5) * cell, top + (r + 0.5) * cell, cell)
-            pen.within(*spot).cell(what, TILES[(r + c) % 2])
+            pen.within(*spot).cell(what, TILES[(r + c) % 2], drawings)
     _panel(pen.within(x + text / 2, y + text / 2, text), frame, doing, rows, column / text)
     return canvas.resize(size, Image.Resampling.BOX if flat else Image.Resampling.LANCZOS)
 

@@ -4,10 +4,10 @@ Works on layout text alone, so any game that can write its board can be shown; p
 frames are drawn by `hopplus.games.picture`.
 """
 
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 
-SEATS, THINGS = "01234567", "DSh"
+SEATS = "01234567"
 # Okabe-Ito, ordered so that the first few seats are far apart.
 PALETTE = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#000000")
 WHITE, NIGHT, ROCK = "#ffffff", "#22242a", "#5a606a"
@@ -26,6 +26,7 @@ class Frame:
     players: tuple[str, ...]  # [N] who sits there, e.g. 'noisy-hare:0.1'
     doing: tuple[str, ...] = ()  # [N] last action in words, '' when none
     note: str = ""  # e.g. 'episode 3'
+    drawings: Mapping[str, str] = field(default_factory=dict)  # of things, by letter; see sprites
 
 
 def terminal(frame: Frame, *, colour: bool, marked: Collection[tuple[int, int]] = ()) -> str:
@@ -62,7 +63,7 @@ def read_frame(frame: Frame) -> tuple[list[list[str]], list[str]]:
         raise ValueError("Players, returns and doing need one entry per seat, for 8 seats at most.")
     for text in (cell for row in cells for cell in row if cell not in (".", "#")):
         for symbol in text:
-            if symbol not in seats + THINGS:
+            if symbol not in seats and not symbol.isalpha():
                 raise ValueError(f"Unknown symbol {symbol!r} in layout cell {text!r}.")
             if symbol in seats and frame.layout.count(symbol) > 1:
                 raise ValueError(f"Seat {symbol} stands in the layout more than once.")

@@ -1,4 +1,7 @@
-"""What stands on a board, as simple shapes that any pen can draw."""
+"""What stands on a board, as simple shapes that any pen can draw.
+
+A game of one's own gives its things drawings as in SPRITES, in `Target.drawing`.
+"""
 
 from dataclasses import dataclass
 
@@ -34,10 +37,10 @@ class Shape:
     tilt: float = 0.0  # of an oval, in degrees clockwise
 
 
-def shapes(thing: str) -> list[Shape]:
-    """The shapes of one of SPRITES, those behind first."""
+def shapes(drawing: str) -> list[Shape]:
+    """The shapes of a drawing such as those in SPRITES, those behind first."""
     found = []
-    for item in SPRITES[thing].replace("\n", ";").split(";"):
+    for item in drawing.strip().replace("\n", ";").split(";"):
         kind, fill, *numbers = item.split()
         v = [float(number) / 100 for number in numbers]
         for side in (1, -1)[: 1 + kind[0].isupper()]:

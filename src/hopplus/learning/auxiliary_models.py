@@ -7,15 +7,17 @@ field of `TrainConfig`, and `hopplus.config.PARTS` says what it needs beside it.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from hopplus.config import PARTS
 from hopplus.learning.online import OnlinePart
 from hopplus.learning.online_goal import OnlineGoal
-from hopplus.learning.online_opponent import OnlineOpponent
+from hopplus.learning.online_opponent import OnlineOpponent, fitted_settings, with_room_for_goals
 from hopplus.learning.online_world import OnlineWorld
 from hopplus.models.part import Part
 from hopplus.players.mind import Parts
 from hopplus.registry import Registry
+from hopplus.types import Params
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,8 @@ class WarmStart:
 
     field: str  # of its parameters
     model: Callable[[Parts], Part | None]  # whose parameters these are
+    settings: Callable[[Any], dict[str, Any]]  # of training, from the `PretrainConfig` of that run
+    adapt: Callable[[Params, Parts], Params] = lambda params, parts: params
 
 
 @dataclass(frozen=True)
@@ -59,7 +63,9 @@ AUXILIARY_MODELS: Registry[AuxiliaryModel] = Registry(
         "opponent": AuxiliaryModel(
             "opponent",
             OnlineOpponent,
-            WarmStart("opponents", lambda parts: parts.opponent),
+            WarmStart(
+                "opponents", lambda parts: parts.opponent, fitted_settings, with_room_for_goals
+            ),
             {
                 "opponent/accuracy": "share of the others' actions foreseen",
                 "opponent/fill": "steps that opponent models can learn from",
@@ -79,7 +85,7 @@ AUXILIARY_MODELS: Registry[AuxiliaryModel] = Registry(
         "goal": AuxiliaryModel(
             "goal",
             OnlineGoal,
-            WarmStart("prior", lambda parts: parts.prior),
+            WarmStart("prior", lambda parts: parts.prior, lambda run: {"prior": run.goal}),
             {
                 "goal/loss/kl": "divergence of inferred from selected goals",
                 "goal/fill": "steps that goals can be learned from",
@@ -99,7 +105,7 @@ AUXILIARY_MODELS: Registry[AuxiliaryModel] = Registry(
         "world": AuxiliaryModel(
             "world",
             OnlineWorld,
-            WarmStart("world", lambda parts: parts.world),
+            WarmStart("world", lambda parts: parts.world, lambda run: {"model": run.world}),
             {
                 "world/error": "share of steps foreseen wrongly",
                 "world/fill": "steps that the world model can learn from",

@@ -75,12 +75,14 @@ class BesidePolicy:
         metrics = source_metrics(batch)
         beside = dict(kept.parts)
         for number, part in enumerate(self.parts):
+            # By its number: a model learns the same whether others learn after it or not.
             own_key = jax.random.fold_in(key, number)
             minds, beside[part.name], found = learned(
                 part, minds, beside[part.name], played, updates, own_key
             )
             metrics |= found
         key_mix, key_dream = jax.random.split(jax.random.fold_in(key, len(self.parts)))
+        # Rewards that were real, to which imagined ones can be clipped.
         kept = replace(kept, parts=beside, observed=_widened(kept.observed, batch))
         for part in self.parts:  # of which one at most draws anything by the key
             batch = part.relabel(minds, played, batch, updates, key_mix, self.actor.judge)
@@ -88,6 +90,8 @@ class BesidePolicy:
             return minds, kept, batch, metrics
         assert kept.starts is not None
         kept = replace(kept, starts=self.dreams.keep(kept.starts, played, updates))
+        # Measured on this very play before it was fitted to: a set whose world model cannot foresee
+        # its own steps must not learn from what it imagines with it.
         gate = metrics["world/error"] <= self.dreams.config.gate
         dreamt, found = self._dreamt(minds, kept, gate, updates, key_dream)
         real = replace(batch, imagined=jnp.zeros_like(batch.present))

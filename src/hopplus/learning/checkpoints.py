@@ -52,11 +52,13 @@ def load_learning(
 def load_players(run: RunFolder, actor: Actor, seats: int) -> Mind:
     """[S, sets, ...] NumPy arrays, what the player of so many seats has learned in all seeds of a
     run. Needs no learner, and reads nothing that only training needs."""
-    keys = jax.vmap(lambda key: jax.random.split(key, 1 if actor.shares_params else seats))
-    like = jax.eval_shape(
-        lambda seeds: jax.vmap(jax.vmap(actor.init))(keys(seeds)), seed_keys(run.config())
-    )
-    saved = run.load({PLAYERS: like})
+    sets = 1 if actor.shares_params else seats
+
+    def fresh(key: jax.Array) -> Mind:
+        minds: Mind = jax.vmap(actor.init)(jax.random.split(key, sets))
+        return minds
+
+    saved = run.load({PLAYERS: jax.eval_shape(jax.vmap(fresh), seed_keys(run.config()))})
     if saved is None:
         raise ConfigError(f"{run.path} has no usable checkpoint yet")
     # By NumPy: whoever takes one seed and seat of it by JAX compiles a program for every shape.

@@ -2,29 +2,16 @@
 
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
-import equinox as eqx
 import jax
-import jax.numpy as jnp
-from safetensors import SafetensorError
-from safetensors.numpy import load as load_tensors
-from safetensors.numpy import save as save_tensors
 
-from hopplus.config import (
-    ConfigError,
-    PretrainGoal,
-    PretrainOpponent,
-    PretrainWorld,
-    TrainConfig,
-)
+from hopplus.config import ConfigError, TrainConfig
 from hopplus.games import make_game
 from hopplus.learning.auxiliary_models import AUXILIARY_MODELS
-from hopplus.learning.parts import Setting, load_parts
-from hopplus.models.nets import Mlp
-from hopplus.models.opponent import OpponentModel
+from hopplus.learning.parts import load_first
 from hopplus.players.mind import make_parts
-from hopplus.runs.checkpoint import filled, named_arrays, write_durably
-from hopplus.runs.folder import open_run
+from hopplus.runs.checkpoint import filled, read_arrays, write_arrays
 from hopplus.types import Params
 
 FOLDER = "parts/"  # where a run keeps them
@@ -47,60 +34,20 @@ def find_initial(config: TrainConfig) -> tuple[TrainConfig, Initial]:
     """Load the parts that a configuration takes from runs, each the first seed's; and the
     configuration with their shapes, and with the places where the run will keep them."""
     found: dict[str, Params] = {}
-    for name in STARTS:
+    for name, start in STARTS.items():
         given = getattr(config, name).from_run
         if given is None:
             continue
         if name not in config.parts:
             raise ConfigError(f"--{name}.from is given but --parts has no {name}")
-        setting, params = load_parts(open_run(Path(given)))
-        config = _shaped(config, name, setting, given)
-        found[name] = jax.tree.map(lambda leaf: leaf[0], params)
-    if "opponent" in found:
-        found["opponent"] = _told(found["opponent"], config)
-    return config, Initial(found)
-
-
-def _shaped(config: TrainConfig, name: str, setting: Setting, given: str) -> TrainConfig:
-    """The configuration with a part as it is in the run that it comes from."""
-    option = f"--{name}.from {given}"
-    if setting.config.kind != name:
-        raise ConfigError(f"{option} is a run of kind {setting.config.kind}, no {name}")
-    if setting.game.shape != make_game(config.game).shape:
-        raise ConfigError(
-            f"{option} is of boards {setting.game.shape}, the game has"
-            f" {make_game(config.game).shape}"
-        )
-    inside = f"{FOLDER}{name}.safetensors"
-    match setting.config:
-        case PretrainGoal() as known:
-            return replace(config, goal=replace(config.goal, prior=known.goal, from_run=inside))
-        case PretrainWorld() as known:
-            return replace(config, world=replace(config.world, model=known.world, from_run=inside))
-        case PretrainOpponent() as known:
-            if known.opponent.goal != "none":
-                raise ConfigError(
-                    f"{option} was told the goal {known.opponent.goal}, which nobody knows in play:"
-                    " take one with --opponent.goal none"
-                )
-            opponent = replace(config.opponent, net=known.opponent.net, from_run=inside)
-            return replace(config, opponent=opponent)
-
-
-def _told(model: OpponentModel, config: TrainConfig) -> OpponentModel:
-    """A model that was told no goals, as one that is and does not care yet."""
-    part = make_parts(make_game(config.game), config).opponent
-    assert part is not None
-    size = part.goal
-
-    def first(model: OpponentModel) -> jax.Array:
-        dense = model.body if isinstance(model.body, Mlp) else model.body.dense
-        return dense.dense.layers[0].weight
-
-    wider: OpponentModel = eqx.tree_at(
-        first, model, replace_fn=lambda weight: jnp.pad(weight, ((0, size), (0, 0)))
-    )
-    return wider
+        game = make_game(config.game)
+        setting, found[name] = load_first(f"--{name}.from", given, name, game.shape)
+        known: dict[str, Any] = start.settings(setting.config)
+        kept = replace(getattr(config, name), from_run=f"{FOLDER}{name}.safetensors", **known)
+        changed: dict[str, Any] = {name: kept}
+        config = replace(config, **changed)
+    parts = make_parts(make_game(config.game), config)
+    return config, Initial({name: STARTS[name].adapt(one, parts) for name, one in found.items()})
 
 
 def write_initial(folder: Path, initial: Initial) -> None:
@@ -108,7 +55,7 @@ def write_initial(folder: Path, initial: Initial) -> None:
     for name, params in initial.params.items():
         path = folder / f"{FOLDER}{name}.safetensors"
         path.parent.mkdir(exist_ok=True)
-        write_durably(path, save_tensors(named_arrays(params)))
+        write_arrays(path, params)
 
 
 def read_initial(folder: Path, config: TrainConfig) -> Initial:
@@ -120,10 +67,7 @@ def read_initial(folder: Path, config: TrainConfig) -> Initial:
         if inside is None:
             continue
         path = folder / inside
-        try:
-            arrays = load_tensors(path.read_bytes())
-        except (OSError, SafetensorError) as error:
-            raise ConfigError(f"cannot read {path}: {error}") from error
+        arrays, _ = read_arrays(path, f"the {name} model")
         part = start.model(parts)
         assert part is not None
         shapes = jax.eval_shape(part.init, jax.random.key(0))

@@ -86,6 +86,11 @@ class OnlinePart:
         """A round of gradient steps, and the mean losses [sets]."""
         raise NotImplementedError
 
+    @property
+    def relabels_until(self) -> float:
+        """The number of updates after which `relabel` changes nothing any more."""
+        return 0.0
+
     def relabel(
         self,
         minds: Mind,

@@ -130,6 +130,10 @@ class OnlineGoal(OnlinePart):
         minds = replace(minds, inference=params.inference, prior=params.prior)
         return minds, Beside(optimiser, beside.ring), losses
 
+    @property
+    def relabels_until(self) -> float:
+        return self.config.mixing_until * self.updates if self.config.mixing else 0.0
+
     def relabel(
         self,
         minds: Mind,
@@ -143,12 +147,10 @@ class OnlineGoal(OnlinePart):
 
         The policy is then taken to have acted by these, as it would have at the time.
         """
-        c = self.config
-        if c.mixing * c.mixing_until == 0:
+        # Who learns from a search has acted by what was inferred.
+        if self.relabels_until == 0 or batch.aim is not None:
             return batch
-        if batch.aim is not None:  # a search has acted by what was inferred
-            return batch
-        rate = c.mixing * jnp.maximum(0.0, 1 - updates / (c.mixing_until * self.updates))
+        rate = self.config.mixing * jnp.maximum(0.0, 1 - updates / self.relabels_until)
 
         def mixed() -> Batch:
             key_select, key_draw = jax.random.split(key)

@@ -1,20 +1,22 @@
 """Models of the others' actions, learned while playing: for each seat one of each other."""
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
 
-from hopplus.config import OpponentOnline
+from hopplus.config import ConfigError, OpponentOnline, PretrainOpponent
 from hopplus.learning.moments import Moments, other_samples
 from hopplus.learning.online import CHECKED, Beside, OnlinePart, fitted, flat
 from hopplus.learning.ring import drawn_rows, rows_at
+from hopplus.models.nets import Mlp
 from hopplus.models.opponent import OpponentModel
 from hopplus.models.part import Metrics
-from hopplus.players.mind import Mind
+from hopplus.players.mind import Mind, Parts
 from hopplus.types import Sample
 
 
@@ -95,3 +97,28 @@ class OnlineOpponent(OnlinePart):
         # Nothing is learned of someone who was not seen to take anything.
         known = goals.any(axis=1, keepdims=True)
         return replace(samples, present=samples.present & known)
+
+
+def fitted_settings(run: PretrainOpponent) -> dict[str, Any]:
+    """The settings of a model that a run has fitted, if it can be of use in play."""
+    if run.opponent.goal != "none":
+        raise ConfigError(
+            f"--opponent.from is a run that was told the goal {run.opponent.goal}, which nobody"
+            " knows in play: take one with --opponent.goal none"
+        )
+    return {"net": run.opponent.net}
+
+
+def with_room_for_goals(model: OpponentModel, parts: Parts) -> OpponentModel:
+    """A model that was told no goals, as one that is and does not care yet."""
+    assert parts.opponent is not None
+    size = parts.opponent.goal
+
+    def first(model: OpponentModel) -> jax.Array:
+        dense = model.body if isinstance(model.body, Mlp) else model.body.dense
+        return dense.dense.layers[0].weight
+
+    wider: OpponentModel = eqx.tree_at(
+        first, model, replace_fn=lambda weight: jnp.pad(weight, ((0, size), (0, 0)))
+    )
+    return wider

@@ -1,5 +1,6 @@
 """Models by their configuration, and models of finished runs."""
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,17 +10,18 @@ import numpy as np
 from hopplus.config import (
     ConfigError,
     GameConfig,
+    GoalConfig,
     PretrainConfig,
     PretrainGoal,
     PretrainOpponent,
     PretrainWorld,
     WorldConfig,
     from_json,
+    to_json,
 )
 from hopplus.games import make_game
 from hopplus.games.game import Game
 from hopplus.learning.dataset import Data
-from hopplus.learning.prior import Prior, read_prior
 from hopplus.learning.samples import Sampler, seat_steps
 from hopplus.learning.seeds import seed_keys
 from hopplus.models.goal import GoalPart
@@ -27,13 +29,23 @@ from hopplus.models.opponent import OpponentPart
 from hopplus.models.part import Part
 from hopplus.models.world import board_of
 from hopplus.models.world_part import WorldPart
+from hopplus.runs.checkpoint import filled, read_arrays, write_arrays
 from hopplus.runs.folder import RunFolder, open_run
 from hopplus.types import Params
 
+PRIOR_FILE = "goal.safetensors"  # in the folder of a run whose model is given goals
 MODEL = "model"  # the file of a checkpoint that holds what each seed had learned at its best
 KINDS: dict[str, type[PretrainConfig]] = {
     kind.kind: kind for kind in (PretrainGoal, PretrainOpponent, PretrainWorld)
 }
+
+
+@dataclass(frozen=True)
+class Prior:
+    """A goal prior and what it has learned."""
+
+    part: GoalPart
+    params: Params
 
 
 @dataclass(frozen=True)
@@ -143,16 +155,47 @@ def load_parts(run: RunFolder) -> tuple[Setting, Params]:
     return setting, saved.trees[MODEL]
 
 
+def load_first(
+    option: str, run: str, kind: str, shape: tuple[int, int, int]
+) -> tuple[Setting, Params]:
+    """The model of the run that an option names, of its first seed, if it is of that kind and of
+    such boards."""
+    setting, params = load_parts(open_run(Path(run)))
+    if setting.config.kind != kind:
+        raise ConfigError(f"{option} {run} is a run of kind {setting.config.kind}, no {kind}")
+    if setting.game.shape != shape:
+        raise ConfigError(
+            f"{option} {run} is of boards {setting.game.shape}, and {shape} are needed"
+        )
+    return setting, jax.tree.map(lambda leaf: leaf[0], params)
+
+
 def find_prior(config: PretrainConfig, game: Game) -> Prior | None:
     """The goal prior that a configuration asks for: the first seed's of a run elsewhere."""
     if not (isinstance(config, PretrainOpponent) and config.goal_run):
         return None
-    setting, params = load_parts(open_run(Path(config.goal_run)))
-    if not isinstance(setting.part, GoalPart):
-        raise ConfigError(f"--goal-run {config.goal_run} is of kind {setting.config.kind}, no goal")
-    if setting.part.shape != game.shape:
-        raise ConfigError(
-            f"--goal-run {config.goal_run} is of boards {setting.part.shape}, the data of"
-            f" {game.shape}"
-        )
-    return Prior(setting.part, jax.tree.map(lambda leaf: leaf[0], params))
+    setting, params = load_first("--goal-run", config.goal_run, PretrainGoal.kind, game.shape)
+    assert isinstance(setting.part, GoalPart)
+    return Prior(setting.part, params)
+
+
+def write_prior(folder: Path, prior: Prior | None) -> None:
+    """Put a goal prior into a run's folder, so that the run needs nothing outside."""
+    if prior is not None:
+        about = {"goal": json.dumps(to_json(prior.part.config))}
+        write_arrays(folder / PRIOR_FILE, prior.params, about)
+
+
+def read_prior(folder: Path, game: Game) -> Prior | None:
+    """The goal prior that a run's folder holds, if it holds one."""
+    path = folder / PRIOR_FILE
+    if not path.exists():
+        return None
+    arrays, about = read_arrays(path, "the goal prior")
+    try:
+        config = from_json(GoalConfig, json.loads(about["goal"]))
+    except (KeyError, ValueError, TypeError) as error:
+        raise ConfigError(f"cannot read the goal prior {path}: {error}") from error
+    part = GoalPart(game.shape, len(game.action_names), config)
+    like = jax.eval_shape(part.init, jax.random.key(0))
+    return Prior(part, filled(like, arrays, str(path)))

@@ -20,13 +20,13 @@ from hopplus.learning.parts import (
     kind_of,
     make_setting,
     setting_of,
+    write_prior,
 )
-from hopplus.learning.prior import write_prior
 from hopplus.learning.samples import Source, seat_steps, source_of
 from hopplus.learning.seeds import seed_keys
 from hopplus.learning.tensorboard_curves import fitting_curves
 from hopplus.runs.checkpoint import TRAINING, steps_of
-from hopplus.runs.folder import RunError, RunFolder, Saved, make_run
+from hopplus.runs.folder import RunError, RunFolder, Saved, make_run, spoilt
 from hopplus.runs.interrupt import patient_interrupt
 from hopplus.runs.tensorboard import tensorboard
 
@@ -185,7 +185,11 @@ def _pretrain(
                     raise KeyboardInterrupt
 
             fit, record = session.epoch(fit, done, heed)
-            _check_finite(record, run)
+            if name := spoilt(record):
+                raise RunError(
+                    f"{name} of epoch {done} of {run.path} is not a finite number: try a smaller"
+                    " --fit.learning-rate"
+                )
             run.log(record)
             show(fitting_curves(record, config), done)
             finished = done == config.fit.epochs or session.all_stopped(fit)
@@ -256,15 +260,6 @@ def _record(epoch: int, sums: dict[str, Any], held: dict[str, Any]) -> dict[str,
         record[f"{prefix}_loss"] = np.sum(list(means.values()), axis=0).tolist()
         record |= {f"{prefix}/{name}": value.tolist() for name, value in means.items()}
     return record
-
-
-def _check_finite(record: dict[str, Any], run: RunFolder) -> None:
-    for name, value in record.items():
-        if not np.isfinite(value).all():
-            raise RunError(
-                f"{name} of epoch {record['update']} of {run.path} is not a finite number: try a"
-                " smaller --fit.learning-rate"
-            )
 
 
 def _summary(run: RunFolder, counts: Counts) -> dict[str, Any]:

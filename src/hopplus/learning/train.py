@@ -17,7 +17,7 @@ from hopplus.learning.programs import Update, first_and_next, next_of
 from hopplus.learning.restore import learning_seats, restored_learner
 from hopplus.learning.tensorboard_curves import LOSSES, Pace, training_curves
 from hopplus.runs.checkpoint import steps_of
-from hopplus.runs.folder import RunError, RunFolder, plain
+from hopplus.runs.folder import RunError, RunFolder, plain, spoilt
 from hopplus.runs.interrupt import patient_interrupt
 from hopplus.runs.tensorboard import tensorboard
 
@@ -76,7 +76,8 @@ def _train(run: RunFolder, on_update: Callable[[Moment], None]) -> dict[str, Any
         for number in range(done + 1, config.updates + 1):
             learning, metrics = update(learning)
             record = record_of(number, config, metrics)
-            _check_finite(record, run)
+            if name := spoilt(record):
+                raise RunError(_not_finite(name, record, run))
             run.log(record)
             rate = learner.learning_rate_at(number)
             show(training_curves(record, config, rate, pace.lap()), record["steps"])
@@ -139,16 +140,12 @@ def record_of(number: int, config: TrainConfig, metrics: dict[str, Any]) -> dict
     }
 
 
-def _check_finite(record: dict[str, Any], run: RunFolder) -> None:
-    for name, value in record.items():
-        if not np.isfinite(value).all():
-            good = "there is no checkpoint before it"
-            if steps := steps_of(run.checkpoints):
-                good = f"the last good checkpoint is {run.checkpoints / str(steps[-1])}"
-            raise RunError(
-                f"the {name} of update {record['update']} (step {record['steps']:,}) is not a"
-                f" finite number; {good}"
-            )
+def _not_finite(name: str, record: dict[str, Any], run: RunFolder) -> str:
+    good = "there is no checkpoint before it"
+    if steps := steps_of(run.checkpoints):
+        good = f"the last good checkpoint is {run.checkpoints / str(steps[-1])}"
+    when = f"update {record['update']} (step {record['steps']:,})"
+    return f"the {name} of {when} is not a finite number; {good}"
 
 
 def _score(late: Iterable[dict[str, Any]], seats: list[int]) -> float | None:

@@ -3,18 +3,15 @@
 import json
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import jax
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save as save_tensors
 
 from hopplus.config import ConfigError, NetConfig, SearchConfig, from_json, to_json
 from hopplus.games.game import Game
 from hopplus.players.actor import Actor
 from hopplus.players.mind import Mind, Parts
 from hopplus.players.planner import Planner, with_search
-from hopplus.runs.checkpoint import filled, named_arrays, write_durably
+from hopplus.runs.checkpoint import filled, read_arrays, write_arrays
 from hopplus.runs.folder import clear_errors
 
 FORMAT, OLD = "hopplus-player-3", "hopplus-player-2"  # what hopplus 0.1 wrote
@@ -63,17 +60,12 @@ def write_player(path: Path, trained: Trained) -> None:
     }
     with clear_errors(f"write {path}"):
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_durably(path, save_tensors(named_arrays(trained.params), about))
+        write_arrays(path, trained.params, about)
 
 
 def read_player(path: Path) -> Trained:
     """Read what `write_player` wrote; runs no code from the file."""
-    try:
-        with safe_open(path, "numpy") as file:
-            about: dict[str, Any] = file.metadata() or {}
-            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (OSError, SafetensorError) as error:
-        raise ConfigError(f"cannot read the player {path}: {error}") from error
+    arrays, about = read_arrays(path, "the player")
     if about.get("format") == OLD:
         raise ConfigError(f"{path} is a player of hopplus 0.1, which reads it: export it anew")
     if about.get("format") != FORMAT:

@@ -52,7 +52,7 @@ def model_sections(
         if run.kind in KINDS:
             return _of_one_model(run)
         config = run.config()
-        if not {"opponent", "world", "goal"} & set(config.parts):
+        if not config.fitted:
             return []
         game, company = table or run_company(run)
         seen = seen or watch_first(game, company)

@@ -5,11 +5,9 @@ from dataclasses import astuple
 from typing import Any
 
 from hopplus.games.render import PALETTE, readable_on
-from hopplus.games.sprites import shapes
+from hopplus.games.sprites import SPRITES, shapes
 from hopplus.report.page import Section
 from hopplus.report.words import Words
-
-DRAWN = {"stag": "S", "hare": "h", "snow": "D"}  # kinds of things that there are drawings of
 
 
 def replay_section(replays: Sequence[tuple[str, dict[str, Any]]], say: Words) -> Section:
@@ -18,8 +16,8 @@ def replay_section(replays: Sequence[tuple[str, dict[str, Any]]], say: Words) ->
         "replays": [{"name": name, **replay} for name, replay in replays],
         "seats": [{"back": colour, "ink": readable_on(colour)} for colour in PALETTE],
         "sprites": {
-            name: [list(astuple(shape)) for shape in shapes(symbol)]
-            for name, symbol in {**DRAWN, "rock": "#"}.items()
+            name: [list(astuple(shape)) for shape in shapes(drawing)]
+            for name, drawing in {**_drawings(replays), "rock": SPRITES["#"]}.items()
         },
     }
     text = say(
@@ -27,3 +25,9 @@ def replay_section(replays: Sequence[tuple[str, dict[str, Any]]], say: Words) ->
         " space bar plays and stops, a number picks the seat to look through."
     )
     return Section(say("Replay"), text, view="replay", data=data)
+
+
+def _drawings(replays: Sequence[tuple[str, dict[str, Any]]]) -> dict[str, str]:
+    """The drawings of all kinds of things that there are any of."""
+    pairs = [pair for _, one in replays for pair in zip(one["kinds"], one["drawings"], strict=True)]
+    return {kind: drawing for kind, drawing in pairs if drawing}

@@ -18,7 +18,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
 
@@ -65,6 +65,21 @@ def filled(like: Any, arrays: dict[str, np.ndarray], source: str) -> Any:
         restored = jax.device_put(array)
         fresh.append(jax.random.wrap_key_data(restored) if _is_key(leaf) else restored)
     return jax.tree_util.tree_unflatten(structure, fresh)
+
+
+def write_arrays(path: Path, tree: Any, about: dict[str, str] | None = None) -> None:
+    """Write a pytree as a file of its own, with words about it."""
+    write_durably(path, save_tensors(named_arrays(tree), about))
+
+
+def read_arrays(path: Path, what: str) -> tuple[dict[str, np.ndarray], dict[str, str]]:
+    """What `write_arrays` wrote; `what` it should be is said where it cannot be read."""
+    try:
+        with safe_open(path, "numpy") as file:
+            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            return arrays, file.metadata() or {}
+    except (OSError, SafetensorError) as error:
+        raise ConfigError(f"cannot read {what} {path}: {error}") from error
 
 
 def file_of(name: str) -> str:
@@ -123,14 +138,19 @@ def steps_of(folder: Path) -> list[int]:
     return sorted(int(path.name) for path in folder.iterdir() if path.name.isdigit())
 
 
+def read_record(path: Path) -> dict[str, Any]:
+    """The JSON object in a file; `OSError` or `ValueError` where there is none."""
+    record = json.loads(path.read_bytes())
+    if not isinstance(record, dict):
+        raise ValueError("it holds no record")
+    return record
+
+
 def read_manifest(path: Path) -> dict[str, Any]:
     try:
-        manifest = json.loads((path / MANIFEST).read_bytes())
-    except (OSError, ValueError):
-        manifest = None
-    if not isinstance(manifest, dict):
-        raise DamagedError(f"checkpoint {path} is damaged: its manifest cannot be read")
-    return manifest
+        return read_record(path / MANIFEST)
+    except (OSError, ValueError) as error:
+        raise DamagedError(f"checkpoint {path} is damaged: its manifest cannot be read") from error
 
 
 def read_checkpoint(path: Path, names: Iterable[str]) -> dict[str, dict[str, np.ndarray]]:

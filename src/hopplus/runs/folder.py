@@ -71,11 +71,11 @@ class RunFolder:
     def facts(self) -> dict[str, Any]:
         """What was written down when the run was made."""
         try:
-            facts = json.loads((self.path / "config.json").read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            facts = None
-        if not isinstance(facts, dict):
-            raise ConfigError(f"{self.path} is not a run of hopplus: no usable config.json")
+            facts = checkpoint.read_record(self.path / "config.json")
+        except (OSError, ValueError) as error:
+            raise ConfigError(
+                f"{self.path} is not a run of hopplus: no usable config.json"
+            ) from error
         if (layout := facts.get("layout", 1)) != LAYOUT:
             reader = "hopplus 0.1" if layout == 1 else "another version of hopplus"
             raise ConfigError(
@@ -121,7 +121,7 @@ class RunFolder:
         facts |= {"config": to_json(config), "steps_before": before}
         with clear_errors(f"write in {self.path}"):
             (self.path / "result.json").unlink(missing_ok=True)
-            self._write("config.json", json.dumps(facts, indent=2))
+        self._write("config.json", json.dumps(facts, indent=2))
 
     def load(self, like: Mapping[str, Any]) -> Saved | None:
         """The newest checkpoint whose files of these names are whole, if any, as pytrees shaped as
@@ -203,10 +203,7 @@ class RunFolder:
     def rewind(self, update: int) -> None:
         """Forget what was logged after an update, because it will be logged again."""
         kept = [json.dumps(record) + "\n" for record in self.log_until(update)]
-        with clear_errors(f"write in {self.path}"):
-            temporary = self.metrics_file.with_suffix(".writing")
-            checkpoint.write_durably(temporary, "".join(kept).encode())
-            os.replace(temporary, self.metrics_file)
+        self._write(self.metrics_file.name, "".join(kept))
 
     def log(self, record: dict[str, Any]) -> None:
         """Add one record to the metrics."""
@@ -219,22 +216,19 @@ class RunFolder:
         if not file.exists():
             return None
         try:
-            result = json.loads(file.read_bytes())
+            return checkpoint.read_record(file)
         except (OSError, ValueError) as error:
             raise ConfigError(f"{file} is damaged: {error}") from error
-        if not isinstance(result, dict):
-            raise ConfigError(f"{file} is damaged: it holds no result")
-        return result
 
     def write_result(self, result: dict[str, Any]) -> None:
-        with clear_errors(f"write in {self.path}"):
-            self._write("result.json", json.dumps(result, indent=2))
+        self._write("result.json", json.dumps(result, indent=2))
 
     def _write(self, name: str, text: str) -> None:
         """Put a file in the place of the one before: the old one or the new one is there, whole."""
         temporary = (self.path / name).with_suffix(".writing")
-        checkpoint.write_durably(temporary, text.encode())
-        os.replace(temporary, self.path / name)
+        with clear_errors(f"write in {self.path}"):
+            checkpoint.write_durably(temporary, text.encode())
+            os.replace(temporary, self.path / name)
 
 
 @contextmanager
@@ -350,6 +344,11 @@ def _git_revision() -> str | None:
     except OSError:
         return None
     return found.stdout.strip() or None
+
+
+def spoilt(record: dict[str, Any]) -> str | None:
+    """The first of the numbers in a record that is not finite, by name."""
+    return next((name for name, value in record.items() if not np.isfinite(value).all()), None)
 
 
 def plain(tree: dict[str, Any]) -> dict[str, Any]:
