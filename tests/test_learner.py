@@ -108,7 +108,7 @@ def test_no_seat_learns_from_another() -> None:
         plays, played = rollout(learner.game, learner.seating, now.params, now.plays, 8)
         batch = learner.batch(now.params[0], plays, played)
         batch = replace(batch, returns=batch.returns + bonus[:, None] * batch.log_prob)
-        policy = now.params[0].policy
+        policy = learner.improved(now.params[0])
         return learner.improve(policy, now.optimiser, batch, now.updates, jax.random.key(1))[0]
 
     plain, other = improved(jnp.zeros(3)), improved(jnp.array([0.0, 0.0, 1.0]))
@@ -200,7 +200,9 @@ def test_episode_metrics_by_hand() -> None:
     outcome = Outcome(reward, nothing, done, nothing, nothing, reward.astype(jnp.int32))
     acts: Any = None
     so_far = jnp.array([[100.0], [200.0]])
-    returns, metrics = episode_metrics(so_far, Trajectory((), nothing, (), acts, outcome))
+    returns, metrics = episode_metrics(
+        so_far, Trajectory((), nothing, (), acts, outcome, nothing, nothing, nothing)
+    )
     assert metrics["episodes"] == 2
     assert metrics["return_sum"].tolist() == [103.0 + 270.0]
     assert metrics["taken_sum"].tolist() == [77]
@@ -248,8 +250,9 @@ class RenamedSeating(Seating):
         memory: tuple[Memory, ...],
         views: View,
         keys: jax.Array,
+        choice: jax.Array,
     ) -> tuple[tuple[Memory, ...], Act]:
-        return super().act(params, memory, views, keys[ORDER])
+        return super().act(params, memory, views, keys[ORDER], choice)
 
 
 @dataclass(frozen=True)

@@ -162,9 +162,7 @@ def setup() -> Setup:
     @jit
     def play(plays: Any) -> Any:
         plays, trajectory = rollout(learner.game, learner.seating, now.params, plays, PPO.unroll)
-        played = moments_of(
-            trajectory, learner.learning, learner.seats, learner.actor.parts.goal_size
-        )
+        played = moments_of(trajectory, learner.learning, learner.seats, learner.actor.context.size)
         return plays, trajectory, played, learner.batch(now.params[0], plays, trajectory)
 
     plays, earlier, _, _ = play(now.plays)

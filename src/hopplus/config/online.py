@@ -186,8 +186,6 @@ def check_parts(parts: tuple[PartName, ...]) -> None:
         raise ConfigError("--parts has belief, which needs opponent")
     if "belief" in parts and "goal" in parts:
         raise ConfigError("--parts has goal and belief, of which opponent models are told only one")
-    if "belief" in parts and "imagination" in parts:
-        raise ConfigError("--parts has belief, which is about real acts, and imagination")
     lacking = {"opponent", "world"} - set(parts)
     if "imagination" in parts and lacking:
         raise ConfigError(f"--parts has imagination, which needs {' and '.join(sorted(lacking))}")

@@ -335,8 +335,8 @@ class StepAudit:
 def step_audit(laboratory: Laboratory, learning: Learning, lesson: Lesson, lane: int) -> StepAudit:
     """Take one more gradient step with everything in one batch; how far it should go is known."""
     learner = laboratory.learner
-    taken = lane_of((learning.params[learner.learning].policy, learning.optimiser), lane)
-    policy, optimiser = taken
+    minds, optimiser = lane_of((learning.params[learner.learning], learning.optimiser), lane)
+    policy = learner.improved(minds)
     batch = lane_of(lesson.batch, lane)
     counts = np.asarray(optax.tree.get_all_with_path(optimiser, "count")[0][1])
     c = learner.config

@@ -20,6 +20,7 @@ from hopplus.learning.online_world import OnlineWorld
 from hopplus.learning.ppo import Batch, mean_of
 from hopplus.models.part import Metrics
 from hopplus.players.actor import Actor
+from hopplus.players.context.goals import GoalsContext
 from hopplus.players.mind import Mind
 
 
@@ -180,9 +181,13 @@ def make_beside(
     made: list[OnlinePart] = []
     parts = actor.parts
     if parts.opponent:
-        made.append(OnlineOpponent(game, parts, config.opponent, by_set, config.updates))
-    if parts.inference:
-        made.append(OnlineGoal(game, parts.inference, config.goal, by_set, config.updates))
+        made.append(
+            OnlineOpponent(
+                game, parts.opponent, actor.context, config.opponent, by_set, config.updates
+            )
+        )
+    if isinstance(actor.context, GoalsContext):
+        made.append(OnlineGoal(game, actor.context.part, config.goal, by_set, config.updates))
     if parts.world:
         made.append(OnlineWorld(game, parts.world, config.world, by_set, config.updates))
     dreams = None

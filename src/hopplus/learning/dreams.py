@@ -1,6 +1,6 @@
 """Imagined play as something the policy learns from."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
@@ -18,6 +18,7 @@ from hopplus.models.part import Metrics
 from hopplus.planning.imagine import Dream, Imagination
 from hopplus.planning.simulate import LearnedStage, Scene
 from hopplus.players.actor import Actor
+from hopplus.players.context.context import suppose
 from hopplus.players.mind import Mind
 
 
@@ -81,9 +82,12 @@ class Dreams:
         def decide(memory: Any, view: Any, key: jax.Array) -> Any:
             return self.actor.act(mind, memory, view, key)
 
-        goals_about = self.actor.parts.goals_about
+        def supposed(inferred: jax.Array, key: jax.Array) -> jax.Array:
+            return suppose(context, context.about_others(inferred), key)
+
+        context = self.actor.context
         stage = LearnedStage(mind.world, self.game.horizon)
-        return Imagination(decide, mind.opponents, stage, goals_about)
+        return Imagination(decide, mind.opponents, stage, supposed)
 
     def starts(self, ring: Moments, key: jax.Array) -> tuple[Scene, Any]:
         """[H, sets, lanes] real moments in which seats of the set were present, and their memories
@@ -135,6 +139,10 @@ class Dreams:
             valued=present if c.critic_on == "both" else jnp.zeros_like(present),
             imagined=jnp.ones_like(present),
         )
+        if self.actor.context.learned_by_policy:
+            # Each real moment comes with its memory, so that nothing before it matters.
+            number = jnp.zeros_like(dream.begins, jnp.int32)
+            steps = replace(steps, before=dream.memory, begins=dream.begins, episode=number)
         return flat(steps)
 
 

@@ -22,7 +22,8 @@ from hopplus.games import make_game
 from hopplus.learning.parts import Setting, load_parts
 from hopplus.models.nets import Mlp
 from hopplus.models.opponent import OpponentModel
-from hopplus.players.mind import Parts, make_parts
+from hopplus.players.actor import make_actor
+from hopplus.players.parts import Parts
 from hopplus.runs.checkpoint import filled, named_arrays, write_durably
 from hopplus.runs.folder import open_run
 from hopplus.types import Params
@@ -89,7 +90,7 @@ def _shaped(config: TrainConfig, name: str, setting: Setting, given: str) -> Tra
 
 def _told(model: OpponentModel, config: TrainConfig) -> OpponentModel:
     """A model that was told no goals, as one that is and does not care yet."""
-    part = make_parts(make_game(config.game), config).opponent
+    part = make_actor("learn", make_game(config.game), config).parts.opponent
     assert part is not None
     size = part.goal
 
@@ -113,7 +114,7 @@ def write_initial(folder: Path, initial: Initial) -> None:
 
 def read_initial(folder: Path, config: TrainConfig) -> Initial:
     """What `write_initial` put into a run's folder."""
-    parts = make_parts(make_game(config.game), config)
+    parts = make_actor("learn", make_game(config.game), config).parts
     found = {}
     for name in FIELDS:
         inside = getattr(config, name).from_run

@@ -71,14 +71,14 @@ class OnlineGoal:
         return Hindsight(self.part, self.config)
 
     def init(self, minds: Mind, played: Moments) -> Beside:
-        rows = stretches_of(played)
+        rows = stretches_of(played, self.part.across)
         steps, games = played.joint.shape[:2]
         optimiser = jax.vmap(self.optimiser.init)(_params(minds))
         size = capacity(-(-self.config.buffer // steps), games)
         return Beside(optimiser, empty_ring(rows, size))
 
     def keep(self, ring: Stretch, played: Moments, updates: jax.Array) -> Stretch:
-        return pushed(ring, stretches_of(played), updates)
+        return pushed(ring, stretches_of(played, self.part.across), updates)
 
     def fill(self, ring: Stretch) -> jax.Array:
         present = jax.vmap(jax.vmap(self.game.present))(ring.state)
@@ -87,7 +87,7 @@ class OnlineGoal:
     def measure(self, minds: Mind, played: Moments, key: jax.Array) -> Metrics:
         """`hit` is how often the inferred goals are nearer to those that hindsight selects than to
         those it selects at the same step of another game; 0.5 is chance."""
-        fresh = stretches_of(played)
+        fresh = stretches_of(played, self.part.across)
         games = min(CHECKED, played.joint.shape[1])
 
         def one(mind: Mind, seats: jax.Array, key: jax.Array) -> Metrics:
@@ -121,7 +121,7 @@ class OnlineGoal:
             mind: Mind, state: optax.OptState, seats: jax.Array, key: jax.Array
         ) -> tuple[GoalParams, optax.OptState, Metrics]:
             def loss(params: GoalParams, drawn: Drawn) -> tuple[jax.Array, Metrics]:
-                now = replace(mind, inference=params.inference, prior=params.prior)
+                now = replace(mind, context=params.inference, prior=params.prior)
                 losses, weights = jax.vmap(lambda one: self._losses(now, one))(drawn)
                 totals = {
                     name: value.sum() / jnp.maximum(weights[name].sum(), 1)
@@ -138,7 +138,7 @@ class OnlineGoal:
         params, optimiser, losses = jax.vmap(one)(
             minds, beside.optimiser, jnp.asarray(self.seats), keys
         )
-        minds = replace(minds, inference=params.inference, prior=params.prior)
+        minds = replace(minds, context=params.inference, prior=params.prior)
         return minds, Beside(optimiser, beside.ring), losses
 
     def selected_goals(self, minds: Mind, played: Moments, key: jax.Array) -> Hinted:
@@ -148,7 +148,7 @@ class OnlineGoal:
         count = min(games, self.config.batch)
         key_games, key_select = jax.random.split(key)
         chosen = jax.random.permutation(key_games, games)[:count]
-        stretches = rows_at(stretches_of(played), chosen)
+        stretches = rows_at(stretches_of(played, self.part.across), chosen)
 
         def of_game(
             mind: Mind, stretch: Stretch, seat: jax.Array, own: jax.Array, key: jax.Array
@@ -182,14 +182,13 @@ class OnlineGoal:
 
     def _losses(self, mind: Mind, drawn: Drawn) -> tuple[Metrics, Metrics]:
         """Sums of the named losses over a stretch, and of their weights."""
-        assert mind.inference is not None
         assert mind.prior is not None
         seen = seen_by(self.game, drawn.stretch, drawn.seat, drawn.own)
         key_select, key_draw, key_prior = jax.random.split(drawn.key, 3)
         found = self.hindsight(mind, seen, key_select)
         steps = len(seen.fresh)
         losses = jax.vmap(self.part.losses, in_axes=(None, 0, 0, 0, 0, 0, 0))(
-            mind.inference,
+            mind.context,
             found.before,
             found.after,
             seen.view.planes,
@@ -268,6 +267,5 @@ class OnlineGoal:
 
 
 def _params(minds: Mind) -> GoalParams:
-    assert minds.inference is not None
     assert minds.prior is not None
-    return GoalParams(minds.inference, minds.prior)
+    return GoalParams(minds.context, minds.prior)

@@ -12,9 +12,10 @@ from hopplus.games.game import Game
 from hopplus.learning.moments import Moments, empty_steps, other_samples, steps_seen
 from hopplus.learning.online import CHECKED, Beside, fitted, flat, optimiser_of
 from hopplus.learning.ring import drawn_rows, pushed, rows_at
-from hopplus.models.opponent import OpponentModel
+from hopplus.models.opponent import OpponentModel, OpponentPart
 from hopplus.models.part import Metrics
-from hopplus.players.mind import Mind, Parts
+from hopplus.players.context.context import Context
+from hopplus.players.mind import Mind
 from hopplus.types import Sample
 
 
@@ -23,7 +24,8 @@ class OnlineOpponent:
     """Each set of parameters learns what its seats see the others do."""
 
     game: Game
-    parts: Parts
+    part: OpponentPart
+    context: Context
     config: OpponentOnline
     seats: np.ndarray  # [sets, k]
     updates: int  # how many there will be
@@ -47,8 +49,7 @@ class OnlineOpponent:
 
     def measure(self, minds: Mind, played: Moments, key: jax.Array) -> Metrics:
         """By class [A]: how many actions there were, and how many of them were the likeliest."""
-        part = self.parts.opponent
-        assert part is not None
+        part = self.part
         fresh = flat(_kept(played))
 
         def one(model: OpponentModel, samples: Sample) -> Metrics:
@@ -67,9 +68,7 @@ class OnlineOpponent:
         return {**sums, "accuracy": sums["hit"].sum(axis=-1) / total}
 
     def fit(self, minds: Mind, beside: Beside, key: jax.Array) -> tuple[Mind, Beside, Metrics]:
-        part, c = self.parts.opponent, self.config
-        assert part is not None
-
+        part, c = self.part, self.config
         assert minds.opponents is not None
         samples = self._drawn(beside.ring, key, c.fits * c.batch)
 
@@ -102,11 +101,11 @@ class OnlineOpponent:
 
     def _samples(self, moment: Moments, seat: jax.Array, own: jax.Array) -> Sample:
         assert moment.inferred is not None
-        goals = self.parts.goals_about(moment.inferred[own])
+        goals = self.context.about_others(moment.inferred[own])
         samples = other_samples(self.game, moment, seat, goals)
-        if not self.parts.belief:
+        if not self.context.gives_chances:
             return samples
-        # Nothing is learned of someone who was not seen to take anything.
+        # Of someone who was not seen to have any of the goals, nothing is learned.
         known = goals.any(axis=1, keepdims=True)
         return replace(samples, present=samples.present & known)
 

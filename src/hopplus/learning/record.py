@@ -44,7 +44,7 @@ def record(
         state, memory, key, over = carry
         key, *keys_act = jax.random.split(key, 1 + game.seats)
         seen = views(game, state)
-        memory, act = seating.act(params, memory, seen, jnp.stack(keys_act))
+        memory, act = seating.act(params, memory, seen, jnp.stack(keys_act), choices)
         after, outcome = game.step(state, act.action)
         row = Rows(
             planes=seen.planes > 0,
@@ -60,7 +60,7 @@ def record(
         )
         return (after, memory, key, over | outcome.done), (row, over)
 
-    start = (state, seating.seated(choices), key, jnp.bool_(False))
+    start = (state, seating.start(choices), key, jnp.bool_(False))
     _, (rows, over) = jax.lax.scan(step, start, None, length=game.horizon + 1)
     return rows, (~over).sum() + 1
 

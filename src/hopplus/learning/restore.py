@@ -28,6 +28,7 @@ from hopplus.learning.parts import check_world
 from hopplus.learning.seeds import seed_keys
 from hopplus.learning.trained import Trained, named, read_player, write_player
 from hopplus.players.actor import make_actor
+from hopplus.players.context.context import Context
 from hopplus.players.planner import with_search
 from hopplus.players.scripted import mixed_names
 from hopplus.players.seating import options, split_names
@@ -128,7 +129,7 @@ def _trained(
     which = 0 if learner.actor.shares_params else number
     params = jax.tree.map(lambda leaf: jax.device_put(leaf[seed][which]), learned)
     search = config.search.valuing(config.ppo.discount)
-    trained = Trained(learner.actor, params, search, config.ppo.prosociality)
+    trained = Trained(learner.actor, params, search, config.ppo.prosociality, config)
     return named(trained, f"seat {learner.seats[number]}")
 
 
@@ -172,10 +173,10 @@ def make_learner(
     config: TrainConfig,
     guests: dict[str, Trained],
     initial: Initial | None = None,
-    shown: int = 0,
+    context: Context | None = None,
 ) -> Learner:
     """The learner a configuration describes, with the trained players it names and the parts that
-    were learned before; it may be shown who of so many kinds the others are."""
+    were learned before; with the context that it names, or that one."""
     names = seat_names(config)
     if any("learn" in options(name) and name != "learn" for name in names):
         raise ConfigError("learn cannot be one of a mixture: a seat learns or it does not")
@@ -184,9 +185,9 @@ def make_learner(
     game = make_game(config.game)
     if "world" in config.parts:
         check_world(config.world.model, config.game, game)
-    actor = make_actor("learn", game, config, shown)
+    actor = make_actor("learn", game, config, context)
     player = with_search(actor, game, config.search.valuing(config.ppo.discount))
-    company = make_company(names, game, guests, player, trial=config.trial)
+    company = make_company(names, game, guests, player, trial=config.stays)
     group = [player.name for player, _ in company.seating.groups].index("learn")
     seats = company.seating.groups[group][1]
     beside = make_beside(config, game, actor, seats, initial.fields if initial else {})

@@ -18,7 +18,7 @@ from hopplus.games.game import Game, Target
 from hopplus.games.grid import STAY
 from hopplus.models.chance import draw
 from hopplus.players.choice import act_from
-from hopplus.players.player import Player
+from hopplus.players.player import Plain, Player
 from hopplus.types import Act, Memory, Params, View
 
 
@@ -32,7 +32,14 @@ class Script(Protocol):
         """Whether `decide` draws anything itself."""
         ...
 
+    @property
+    def carries(self) -> bool:
+        """Whether its memory goes on from an episode to the next one of the same trial."""
+        ...
+
     def start(self) -> Memory: ...
+
+    def carry(self, memory: Memory, view: View) -> Memory: ...
 
     def decide(
         self, memory: Memory, view: View, key: jax.Array
@@ -42,21 +49,24 @@ class Script(Protocol):
 
 
 @dataclass(frozen=True)
-class Scripted:
+class Scripted(Plain):
     """A script as a `Player`."""
 
     script: Script
-    shares_params: bool = False
 
     @property
     def name(self) -> str:
         return self.script.name
 
-    def init(self, key: jax.Array) -> Params:
-        return ()
+    @property
+    def carries(self) -> bool:
+        return self.script.carries
 
     def start(self) -> Memory:
         return self.script.start()
+
+    def carry(self, memory: Memory, view: View) -> Memory:
+        return self.script.carry(memory, view)
 
     def act(self, params: Params, memory: Memory, view: View, key: jax.Array) -> tuple[Memory, Act]:
         key_decide = key
@@ -73,15 +83,12 @@ def uniform(legal: jax.Array) -> jax.Array:
 
 
 @dataclass(frozen=True)
-class Random:
+class Random(Plain):
     """Any legal action, all alike."""
 
     kinds: int
     name: str = "random"
     uses_chance: bool = False
-
-    def start(self) -> Memory:
-        return ()
 
     def decide(
         self, memory: Memory, view: View, key: jax.Array
@@ -90,7 +97,7 @@ class Random:
 
 
 @dataclass(frozen=True)
-class Seek:
+class Seek(Plain):
     """Walks the shortest way to the nearest thing of a kind it sees and takes it.
 
     Every move that starts a shortest way is equally likely; with nothing to reach it stays.
@@ -102,9 +109,6 @@ class Seek:
     kinds: int
     obstacles: int  # the plane that shows them
     uses_chance: bool = False
-
-    def start(self) -> Memory:
-        return ()
 
     def decide(
         self, memory: Memory, view: View, key: jax.Array
@@ -160,7 +164,7 @@ def _neighbours(rows: jax.Array) -> tuple[jax.Array, ...]:
 
 
 @dataclass(frozen=True)
-class Switch:
+class Switch(Plain):
     """Draws one of several scripts anew each episode and keeps to it."""
 
     scripts: tuple[Seek, ...]
@@ -181,10 +185,43 @@ class Switch:
 
 
 @dataclass(frozen=True)
-class Noisy:
+class Grudge(Plain):
+    """Goes for the first kind of thing until another takes one of a later kind, and from the next
+    episode of the trial on for the last kind."""
+
+    scripts: tuple[Seek, ...]
+    name: str = "grudge"
+    uses_chance: bool = False
+
+    @property
+    def carries(self) -> bool:
+        return True
+
+    def start(self) -> Memory:
+        return jnp.zeros(2, bool)  # it bears a grudge; it has been given cause to since
+
+    def carry(self, memory: Memory, view: View) -> Memory:
+        given = memory.any() | self.slighted(view)  # with the last acts, which nobody acts after
+        return jnp.stack([given, jnp.bool_(False)])
+
+    def slighted(self, view: View) -> jax.Array:
+        """[] bool, whether another has just taken what it should not have."""
+        bad = jnp.array([script.target.action for script in self.scripts[1:]], jnp.int32)
+        return (view.last_actions[1:, None] == bad).any()
+
+    def decide(
+        self, memory: Memory, view: View, key: jax.Array
+    ) -> tuple[Memory, jax.Array, jax.Array]:
+        good, bad = (one.decide((), view, key)[1:] for one in (self.scripts[0], self.scripts[-1]))
+        probabilities, goal = (jnp.where(memory[0], b, a) for a, b in zip(good, bad, strict=True))
+        return memory.at[1].set(memory[1] | self.slighted(view)), probabilities, goal
+
+
+@dataclass(frozen=True)
+class Noisy(Plain):
     """Another script that, with a fixed rate, takes any legal action instead."""
 
-    script: Seek | Switch
+    script: Seek | Switch | Grudge
     rate: float
 
     @property
@@ -195,8 +232,15 @@ class Noisy:
     def uses_chance(self) -> bool:
         return self.script.uses_chance
 
+    @property
+    def carries(self) -> bool:
+        return self.script.carries
+
     def start(self) -> Memory:
         return self.script.start()
+
+    def carry(self, memory: Memory, view: View) -> Memory:
+        return self.script.carry(memory, view)
 
     def decide(
         self, memory: Memory, view: View, key: jax.Array
@@ -215,8 +259,10 @@ def player_names(game: Game) -> dict[str, str]:
         "random": "any legal action, all alike",
         **seekers,
         "switch": f"draws {' or '.join(kinds)} anew each episode",
+        "grudge": f"goes for {kinds[0]}, and for {kinds[-1]} once another has not in a trial",
         **noisy,
         "noisy-switch:P": "as switch, but any legal action with probability P",
+        "noisy-grudge:P": "as grudge, but any legal action with probability P",
     }
 
 
@@ -228,11 +274,12 @@ def mixed_names(game: Game) -> tuple[str, ...]:
 def scripted(name: str, game: Game) -> Player:
     """The scripted player of that name, such as `stag`, `random` or `noisy-hare:0.1`."""
     obstacles, kinds = game.seats, len(game.targets)
-    scripts: dict[str, Seek | Switch] = {
-        called: Seek(called, target, kind, kinds, obstacles)
+    seekers = tuple(
+        Seek(called, target, kind, kinds, obstacles)
         for kind, (called, target) in enumerate(game.targets.items())
-    }
-    scripts["switch"] = Switch(tuple(s for s in scripts.values() if isinstance(s, Seek)))
+    )
+    scripts: dict[str, Seek | Switch | Grudge] = {seeker.name: seeker for seeker in seekers}
+    scripts |= {"switch": Switch(seekers), "grudge": Grudge(seekers)}
     if name == "random":
         return Scripted(Random(kinds))
     if name in scripts:
