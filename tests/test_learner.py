@@ -13,9 +13,10 @@ from hopplus.config import ConfigError, NetConfig, PPOConfig, StagHuntConfig, Tr
 from hopplus.games.game import views
 from hopplus.games.stag_hunt import StagHunt, StagHuntState
 from hopplus.learning.company import Company
-from hopplus.learning.learner import Learner, Learning, episode_metrics, minibatch_rows
+from hopplus.learning.learner import Learner, Learning, episode_metrics
 from hopplus.learning.restore import make_learner
 from hopplus.learning.rollout import rollout
+from hopplus.learning.through_time import minibatch_rows
 from hopplus.players.seating import Seating
 from hopplus.presets import ABOUT, PRESETS
 from hopplus.types import Act, Memory, Outcome, Params, Trajectory, View

@@ -49,7 +49,8 @@ def fresh(*parts: str) -> Trained:
     )
     learner = make_learner(config, {})
     minds = jax.jit(learner.init)(jax.random.key(0)).params[learner.learning]
-    return Trained(learner.actor, jax.tree.map(lambda leaf: leaf[0], minds))
+    mind = jax.tree.map(lambda leaf: leaf[0], minds)
+    return Trained(learner.actor, mind, config=config)
 
 
 @pytest.mark.parametrize("others", [1, 2, 3])

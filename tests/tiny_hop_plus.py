@@ -104,7 +104,7 @@ def begun(learner: Learner) -> Learning:
     """As `Learner.init`, whose compilation takes longer than all that is done with it here."""
     shapes = jax.eval_shape(learner.init, jax.random.key(0))
     minds = shapes.params[learner.learning]
-    fields = ("policy", "prior", "inference", "opponents", "world")
+    fields = ("policy", "prior", "context", "opponents", "world")
     minds = replace(
         minds,
         **{name: random_like(getattr(minds, name), seed) for seed, name in enumerate(fields)},

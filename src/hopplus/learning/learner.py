@@ -20,6 +20,7 @@ from hopplus.learning.online import by_set
 from hopplus.learning.ppo import Batch, explained, ppo_loss
 from hopplus.learning.returns import lambda_returns, shared_reward
 from hopplus.learning.rollout import Play, rollout, start
+from hopplus.learning.through_time import minibatch_rows, replay_games
 from hopplus.models.nets import ActorCritic
 from hopplus.players.actor import Actor
 from hopplus.players.mind import Mind
@@ -250,32 +251,14 @@ class Learner:
         }
 
     def replayed(self, context: Params, part: Batch) -> Batch:
-        """Whole games of a set with the context as it would be now, from what was remembered before
-        their first steps: [k * T * g] rows of real ones, then [H * l] of imagined ones."""
-        seats, steps, dreams = self.beside.seats.shape[1], self.config.unroll, self.beside.dreams
-        count = len(part.action)
-        if dreams:
-            count -= dreams.config.horizon * (dreams.lanes // self.config.minibatches)
-        found = [self._replayed(context, _rows(part, 0, count), seats, steps)]
-        if dreams:
-            imagined = _rows(part, count, len(part.action))
-            found.append(self._replayed(context, imagined, 1, dreams.config.horizon))
-        return replace(part, inferred=jnp.concatenate(found))
-
-    def _replayed(self, context: Params, part: Batch, seats: int, steps: int) -> jax.Array:
-        """[M, size] the contexts of rows that run [k, T, g]."""
-
-        def games(leaf: jax.Array) -> jax.Array:  # [k * g, T, ...]
-            rows = leaf.reshape(seats, steps, -1, *leaf.shape[1:])
-            return jnp.moveaxis(rows, 1, 2).reshape(-1, steps, *leaf.shape[1:])
-
-        def rows(leaf: jax.Array) -> jax.Array:
-            split = leaf.reshape(seats, -1, steps, *leaf.shape[2:])
-            return jnp.moveaxis(split, 2, 1).reshape(-1, *leaf.shape[2:])
-
-        given = jax.tree.map(games, (part.before, part.view, part.begins, part.episode))
-        over_games = jax.vmap(self.actor.context.replay, in_axes=(None, 0, 0, 0, 0))
-        return rows(over_games(context, *given))
+        """Whole games of a set with the context as it would be now: rows [k * T * g] of real ones,
+        then [H * l] of imagined ones."""
+        lengths = [(self.beside.seats.shape[1], self.config.unroll)]
+        imagined = 0
+        if dreams := self.beside.dreams:
+            imagined = dreams.config.horizon * (dreams.lanes // self.config.minibatches)
+            lengths.append((1, dreams.config.horizon))
+        return replay_games(self.actor.context, context, part, imagined, lengths)
 
     def values(self, minds: Mind, memory: Memory, seen: View) -> jax.Array:
         """[B, n] what the learning seats hope for, with their memories and views [B, n, ...]."""
@@ -338,28 +321,6 @@ class Learner:
 
         carry, parts = jax.lax.scan(epoch, (sets, optimiser), jax.random.split(key, c.epochs))
         return *carry, jax.tree.map(lambda leaf: leaf.mean(axis=(0, 1)), parts)
-
-
-def _rows(part: Batch, first: int, last: int) -> Batch:
-    some: Batch = jax.tree.map(lambda leaf: leaf[first:last], part)
-    return some
-
-
-def minibatch_rows(
-    key: jax.Array, rows: int, minibatches: int, games: int, whole_games: bool
-) -> jax.Array:
-    """[minibatches, rows / minibatches] int32, the rows of a batch in random parts.
-
-    Rows run [..., B]: a row's game is its number modulo `games`. Parts are any rows; or, for
-    players with memory and where shuffling all of them is not worth its time, `whole_games`, each
-    game's steps together and in their order. Games that do not divide are left out this time.
-    """
-    if not whole_games:
-        return jax.random.permutation(key, rows).reshape(minibatches, -1)
-    kept = games - games % minibatches
-    chosen = jax.random.permutation(key, games)[:kept].reshape(minibatches, 1, -1)
-    first_rows = jnp.arange(0, rows, games)[None, :, None]
-    return (first_rows + chosen).reshape(minibatches, -1)
 
 
 def episode_metrics(so_far: jax.Array, trajectory: Trajectory) -> tuple[jax.Array, Metrics]:

@@ -17,11 +17,13 @@ from hopplus.learning.learner import Learner, Learning
 from hopplus.learning.names import (
     INSIDE,
     PLAYER_FILE,
+    Kind,
     RunName,
     check_seed_of,
     full_name,
     is_guest,
     is_inside,
+    kind_of,
     read_run_name,
 )
 from hopplus.learning.parts import check_world
@@ -80,7 +82,7 @@ def find_guests(names: list[str]) -> dict[str, Trained]:
 
 def find_trained(name: str) -> Trained:
     """The player that `runs/a#1@2` or `player.safetensors` means."""
-    if name.endswith(PLAYER_FILE):
+    if kind_of(name) is Kind.FILE:
         return read_player(Path(name))
     said = read_run_name(name)
     if said.seat is None:

@@ -1,5 +1,6 @@
 """The seam between a seat and whoever sits there."""
 
+from dataclasses import dataclass
 from typing import Protocol
 
 import jax
@@ -75,3 +76,34 @@ class Plain:
 
     def carry(self, memory: Memory, view: View) -> Memory:
         return memory
+
+
+@dataclass(frozen=True)
+class Own:
+    """Somebody's own player, called by the name that finds it again, whatever it calls itself."""
+
+    name: str
+    player: Player
+
+    @property
+    def shares_params(self) -> bool:
+        return self.player.shares_params
+
+    @property
+    def carries(self) -> bool:
+        return self.player.carries
+
+    def init(self, key: jax.Array) -> Params:
+        return self.player.init(key)
+
+    def start(self) -> Memory:
+        return self.player.start()
+
+    def meet(self, memory: Memory, others: jax.Array) -> Memory:
+        return self.player.meet(memory, others)
+
+    def carry(self, memory: Memory, view: View) -> Memory:
+        return self.player.carry(memory, view)
+
+    def act(self, params: Params, memory: Memory, view: View, key: jax.Array) -> tuple[Memory, Act]:
+        return self.player.act(params, memory, view, key)

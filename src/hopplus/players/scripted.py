@@ -7,8 +7,9 @@ things on the board (zero for a player that is after none).
 
 import difflib
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -18,7 +19,8 @@ from hopplus.games.game import Game, Target
 from hopplus.games.grid import STAY
 from hopplus.models.chance import draw
 from hopplus.players.choice import act_from
-from hopplus.players.player import Plain, Player
+from hopplus.players.player import Own, Plain, Player
+from hopplus.registry import Registry, import_named
 from hopplus.types import Act, Memory, Params, View
 
 
@@ -250,20 +252,56 @@ class Noisy(Plain):
         return memory, mixed, goal
 
 
+def _seekers(game: Game) -> tuple[Seek, ...]:
+    """One for each kind of thing on the board."""
+    obstacles, kinds = game.seats, len(game.targets)
+    return tuple(
+        Seek(called, target, kind, kinds, obstacles)
+        for kind, (called, target) in enumerate(game.targets.items())
+    )
+
+
+class Row(NamedTuple):
+    """A player that is found by name in any game."""
+
+    make: Callable[[Game], Player]
+    about: Callable[[Game], str]  # what it does, in words
+
+
+# Beside those that are called after the things on the board. To add a player of one's own:
+# SCRIPTED.add(name, Row(make, about)); or name it module:function, and no row is needed.
+SCRIPTED: Registry[Row] = Registry(
+    "player",
+    {
+        "random": Row(
+            lambda game: Scripted(Random(len(game.targets))),
+            lambda game: "any legal action, all alike",
+        ),
+        "switch": Row(
+            lambda game: Scripted(Switch(_seekers(game))),
+            lambda game: f"draws {' or '.join(game.targets)} anew each episode",
+        ),
+        "grudge": Row(
+            lambda game: Scripted(Grudge(_seekers(game))),
+            lambda game: (
+                f"goes for {next(iter(game.targets))} until another does not, and for"
+                f" {list(game.targets)[-1]} in the trial's episodes after that"
+            ),
+        ),
+    },
+)
+OWN = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")  # module:function, and never noisy-stag:0.1
+
+
 def player_names(game: Game) -> dict[str, str]:
     """The scripted players of a game: how each is called, and what it does."""
-    kinds = list(game.targets)
-    seekers = {k: f"goes to the nearest {k} it sees and takes it" for k in kinds}
-    noisy = {f"noisy-{k}:P": f"as {k}, but any legal action with probability P" for k in kinds}
-    return {
-        "random": "any legal action, all alike",
-        **seekers,
-        "switch": f"draws {' or '.join(kinds)} anew each episode",
-        "grudge": f"goes for {kinds[0]}, and for {kinds[-1]} once another has not in a trial",
-        **noisy,
-        "noisy-switch:P": "as switch, but any legal action with probability P",
-        "noisy-grudge:P": "as grudge, but any legal action with probability P",
+    seekers = {k: f"goes to the nearest {k} it sees and takes it" for k in game.targets}
+    rows = {name: row.about(game) for name, row in SCRIPTED.items()}
+    noisy = {
+        f"noisy-{name}:P": f"as {name}, but any legal action with probability P"
+        for name in (*seekers, "switch", "grudge")
     }
+    return {"random": rows.pop("random"), **seekers, **rows, **noisy}
 
 
 def mixed_names(game: Game) -> tuple[str, ...]:
@@ -272,21 +310,20 @@ def mixed_names(game: Game) -> tuple[str, ...]:
 
 
 def scripted(name: str, game: Game) -> Player:
-    """The scripted player of that name, such as `stag`, `random` or `noisy-hare:0.1`."""
-    obstacles, kinds = game.seats, len(game.targets)
-    seekers = tuple(
-        Seek(called, target, kind, kinds, obstacles)
-        for kind, (called, target) in enumerate(game.targets.items())
-    )
-    scripts: dict[str, Seek | Switch | Grudge] = {seeker.name: seeker for seeker in seekers}
-    scripts |= {"switch": Switch(seekers), "grudge": Grudge(seekers)}
-    if name == "random":
-        return Scripted(Random(kinds))
-    if name in scripts:
-        return Scripted(scripts[name])
+    """The player of that name that has not learned, such as `stag`, `random`, `noisy-hare:0.1`, or
+    somebody's own: `module:function`, a function from the game to the player."""
+    seekers = {seeker.name: seeker for seeker in _seekers(game)}
+    if name in seekers:
+        return Scripted(seekers[name])
+    if name in SCRIPTED:
+        return SCRIPTED[name].make(game)
+    if OWN.fullmatch(name):
+        return Own(name, import_named(name, "player")(game))
     base, _, rate = name.removeprefix("noisy-").partition(":")
-    if name.startswith("noisy-") and base in scripts:
-        return Scripted(Noisy(scripts[base], _rate(name, rate)))
+    if name.startswith("noisy-") and base in (*seekers, *SCRIPTED):
+        player = scripted(base, game)
+        if isinstance(player, Scripted) and isinstance(player.script, Seek | Switch | Grudge):
+            return Scripted(Noisy(player.script, _rate(name, rate)))
     known = list(player_names(game))
     near = difflib.get_close_matches(name, known, 1)
     hint = f" (did you mean {near[0]}?)" if near else ""
