@@ -24,7 +24,7 @@ from hopplus.evaluation.trials import Names, Trials, mixtures
 from hopplus.games.stag_hunt import StagHunt
 from hopplus.learning.company import Company
 from hopplus.learning.restore import run_players
-from hopplus.players.mixture import Mixture, MixtureMemory
+from hopplus.players.mixture import Mixture
 from hopplus.players.scripted import scripted
 from hopplus.runs.folder import open_run
 
@@ -239,8 +239,7 @@ def test_online_begins_with_what_was_learned(remembering: Path) -> None:
         assert new.shape[:2] == (3, 2)  # the run has one player, who sits in both seats
         assert (new == old).all()
     (mixture,) = (p for p, _ in learner.seating.groups if isinstance(p, Mixture))
-    (kept,) = (kept for kept in now.plays.memory if isinstance(kept, MixtureMemory))
-    assert [mixture.players[one].name for one in np.ravel(kept.choice)] == ["stag"] * 3
+    assert [mixture.players[one].name for one in now.plays.choice[:, 0, 1]] == ["stag"] * 3
     before = jax.tree.map(np.asarray, held)
     after = update(now)[0].params[learner.learning]
     moved = [

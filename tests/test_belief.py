@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from hopplus.config import BeliefConfig, ConfigError
+from hopplus.config import FOR_EVER, BeliefConfig, ConfigError
 from hopplus.learning.rollout import rollout, start
 from hopplus.models.belief import BeliefMemory, BeliefPart
 from hopplus.players.scripted import Scripted, Seek, scripted
@@ -210,7 +210,7 @@ def hunting(names: dict[str, str]) -> Any:
         script = replace(hunter.script, name=names[hunter.name])
         assert isinstance(script, Seek)
         hunters[number] = Scripted(script)
-    seating = Seating((believer, *hunters))
+    seating = Seating((believer, *hunters), trial=FOR_EVER)
     mind = mind_of(believer)
     mind = replace(mind, opponents=Known(Hunter(jnp.arange(2.0))))
     params = (jax.tree.map(lambda leaf: leaf[None], mind), (), ())
@@ -258,13 +258,13 @@ def test_counts_are_those_of_what_was_taken(hunted: Any) -> None:
     for game in range(GAMES):
         counts, fresh = np.zeros((2, 2)), np.zeros((2, 2))
         for step in range(STEPS):
-            held = hunted.memory[0].state.counts[step, game, 0]
+            held = hunted.memory[0].counts[step, game, 0]
             np.testing.assert_allclose(held, counts, rtol=1e-5, err_msg=f"{game}, {step}")
             # A step's catches are seen in the next one, or at once where the episode ends.
             counts, fresh = counted(counts, fresh), hunted.outcome.took[step, game, 1:] > 0
             if hunted.outcome.done[step, game]:
                 counts, fresh = counted(counts, fresh), np.zeros((2, 2))
-    most = hunted.memory[0].state.counts.max(axis=(0, 1, 2))
+    most = hunted.memory[0].counts.max(axis=(0, 1, 2))
     assert (most > 1).tolist() == [[True, False], [False, True]]
 
 

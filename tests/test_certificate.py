@@ -21,7 +21,6 @@ from hopplus.learning.restore import make_learner
 from hopplus.learning.rollout import Play, rollout
 from hopplus.learning.seeds import seed_keys
 from hopplus.players.mind import Mind
-from hopplus.players.mixture import MixtureMemory
 from hopplus.report.adaptation import certificate_rows
 from hopplus.types import Trajectory
 
@@ -40,13 +39,12 @@ KINDS = 4  # stag, hare, random; switch
 def played(learner: Learner, told: bool) -> Trajectory:
     """Some episodes of the learner's games, at their beginning."""
     first = jax.jit(learner.init)(jax.random.key(0))
-    memory = certificate._told(learner, first.plays.memory, jnp.array(told))
-    plays = replace(first.plays, memory=memory)
+    params = certificate._told(learner, first.params, jnp.array(told))
 
     def play(plays: Play) -> Trajectory:
-        return rollout(learner.game, learner.seating, first.params, plays, 40)[1]
+        return rollout(learner.game, learner.seating, params, plays, 40)[1]
 
-    found: Trajectory = jax.device_get(jax.jit(play)(plays))
+    found: Trajectory = jax.device_get(jax.jit(play)(first.plays))
     return found
 
 
@@ -54,32 +52,29 @@ def test_the_told_are_shown_who_the_others_are() -> None:
     """From the first step of every trial on, whoever is drawn; who is not told looks at zeros."""
     learner = Certificate(CONFIG, COMPANIES).drawing
     found = played(learner, told=True)
-    (kept,) = (kept for kept in found.memory if isinstance(kept, MixtureMemory))
-    drawn = np.asarray(kept.choice)  # [T, B, M] before each act; -1 where it is drawn with it
-    assert (drawn < 0).any(axis=0).sum() == drawn[0].size  # in every seat of every game
-    assert ((drawn[1:] < 0).sum(axis=0) >= 2).all()  # and again: two trials are over
-    after = np.concatenate([drawn[1:], drawn[:1]])[:-1]  # who sat there, by what is kept then
-    same = (after >= 0).all(axis=-1)
-    seen = found.act.inferred[:-1, :, 0].reshape(*after.shape, KINDS)
-    np.testing.assert_array_equal(seen[same], np.eye(KINDS)[after[same]])
-    assert (seen.sum(axis=-1) == 1).all()
-    assert set(np.unique(after[same])) == {0, 1, 2}  # none but the mixtures'
+    drawn = found.choice[:, :, 1:]  # [T, B, M]
+    trials = (found.begins & (found.episode == 0)).sum(axis=0)
+    assert (trials >= 3).all()  # two are over in every game
+    moved = (drawn[1:] != drawn[:-1]).any(axis=-1)
+    assert moved.any()
+    assert (found.begins & (found.episode == 0))[1:][moved].all()  # others come with a trial
+    seen = found.act.inferred[:, :, 0].reshape(*drawn.shape, KINDS)
+    np.testing.assert_array_equal(seen, np.eye(KINDS)[drawn])
+    assert set(np.unique(drawn)) == {0, 1, 2}  # none but the mixtures'
     blind = played(learner, told=False)
     assert not blind.act.inferred[:, :, 0].any()
     assert (blind.act.logits[0, :, 0] != found.act.logits[0, :, 0]).any()  # its policy is told
     # Who is told or not changes nothing for the others, nor who they are.
-    (other,) = (kept for kept in blind.memory if isinstance(kept, MixtureMemory))
-    np.testing.assert_array_equal(other.choice[1], drawn[1])
+    np.testing.assert_array_equal(blind.choice[0], found.choice[0])
     np.testing.assert_array_equal(blind.act.action[0, :, 1:], found.act.action[0, :, 1:])
 
 
 def test_others_run_from_the_seat_after_ones_own() -> None:
     anyone = "stag|hare|random"
-    learner = make_learner(replace(CONFIG, seats=f"{anyone},learn,{anyone}"), {}, shown=3)
-    memory = learner.seating.seated(jnp.array([2, 0, 1]))  # random, the learner, hare
-    memory = certificate._told(learner, memory, jnp.array(True))
-    found = learner.seating._shown(memory, jax.random.split(jax.random.key(0), 3))
-    who = found[learner.learning].state.who
+    config = replace(CONFIG, seats=f"{anyone},learn,{anyone}", context="oracle")
+    learner = make_learner(config, {})
+    memory = learner.seating.start(jnp.array([2, 0, 1]))  # random, the learner, hare
+    who = memory[learner.learning]
     np.testing.assert_array_equal(who.reshape(2, 3), np.eye(3)[[1, 2]])
 
 
@@ -107,7 +102,7 @@ def test_who_learns_among_whom(monkeypatch: pytest.MonkeyPatch) -> None:
     both = (asked.drawing, None, [True, False])
     found = asked._learned(*both, "", lambda n, _: steps.append(n))
     assert steps == [4 * 512] * 3
-    told = [np.asarray(now.plays.memory[0].state.told)[:, :, 0] for now in seen]
+    told = [np.asarray(now.params[0].context) for now in seen]
     assert all((one == [[True], [False], [True], [False]]).all() for one in told)
     for leaf in jax.tree.leaves(found.fresh):
         np.testing.assert_array_equal(leaf[::2], leaf[1::2])
@@ -120,9 +115,9 @@ def test_who_learns_among_whom(monkeypatch: pytest.MonkeyPatch) -> None:
     seen.clear()
     asked._learned(asked.table, asked._apart, [True], "", lambda n, _: None)
     for now in seen:
-        (kept,) = (kept for kept in now.plays.memory if isinstance(kept, MixtureMemory))
-        np.testing.assert_array_equal(kept.choice, np.tile([[3, 1], [1, 3]], (2, 32, 1)))
-        assert now.plays.memory[0].state.told.all()
+        chosen = now.plays.choice[:, :, 1:]
+        np.testing.assert_array_equal(chosen, np.tile([[3, 1], [1, 3]], (2, 32, 1)))
+        assert now.params[0].context.all()
 
 
 def test_the_blind_learn_as_plain_ppo_does() -> None:
@@ -193,10 +188,9 @@ def test_whom_returns_are_among(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def told_apart(played: Any) -> Any:
         params, plays = played
-        (kept,) = (kept for kept in plays.memory if isinstance(kept, MixtureMemory))
-        told = plays.memory[0].state.told[:, 0]
+        told = params[0].context[0]
         mark = jax.tree.leaves(params[0])[0].reshape(-1)[0]
-        value = mark + 10 * kept.choice[:, 0] + 100 * kept.choice[:, 1] + 0.5 * told
+        value = mark + 10 * plays.choice[:, 1] + 100 * plays.choice[:, 2] + 0.5 * told
         return SimpleNamespace(returns=jnp.stack([value] * 3, axis=1))
 
     monkeypatch.setattr(certificate, "rollout", unplayed)

@@ -17,6 +17,7 @@ from hopplus.models.history import Histories, recalled
 from hopplus.models.inference import InferencePart
 from hopplus.models.nets import LASTING, Gru
 from hopplus.models.opponent import OpponentModel
+from hopplus.players.context.goals import GoalsContext
 from hopplus.types import View
 from test_hindsight import PRESENT, seen_of, stretch
 from tiny_hop_plus import GAME, GOAL, jit, of_seat, random_like, same, setup
@@ -26,9 +27,9 @@ STEPS = 5
 
 
 def of_each() -> InferencePart:
-    part = setup().learner.actor.parts.inference
-    assert part is not None
-    return replace(part, goals=OTHERS, of_each=True)
+    context = setup().learner.actor.context
+    assert isinstance(context, GoalsContext)
+    return replace(context.part, goals=OTHERS, of_each=True)
 
 
 @pytest.mark.parametrize("seat", [0, 2])

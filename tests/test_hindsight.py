@@ -29,8 +29,7 @@ def test_goals_in_play_are_inferred_from_the_episode_so_far() -> None:
     """Step by step, and all at once as the goal part looks back on them."""
     s = setup()
     actor, game = s.learner.actor, s.learner.game
-    part = actor.parts.inference
-    assert part is not None
+    part = actor.context.part
     done = np.asarray(s.whole.outcome.done)
     begins = np.roll(done, 1, axis=0)
     begins[0] = False
@@ -51,8 +50,8 @@ def test_goals_in_play_are_inferred_from_the_episode_so_far() -> None:
         by_step = jax.lax.scan(step, first, (seen, jnp.asarray(begins)))[1]
 
         def at_once(mind: Any, seen: View, begins: Any) -> Any:
-            before, after = recalled(mind.inference.history, part.start(), seen, begins)
-            codes = jax.vmap(part.codes, in_axes=(None, 0))(mind.inference, after)
+            before, after = recalled(mind.context.history, part.start(), seen, begins)
+            codes = jax.vmap(part.codes, in_axes=(None, 0))(mind.context, after)
             return before, part.goal.settled(codes)[:, 0]
 
         over_seats = jax.vmap(at_once, in_axes=(0, 1, None), out_axes=1)
@@ -136,14 +135,13 @@ class Wants(eqx.Module):
 def test_selectors_choose_as_they_say(about: Literal["joint", "each"]) -> None:
     """Against a loop over the candidates of each step, for seat 0 and a horizon of two."""
     s = setup()
-    part = s.learner.actor.parts.inference
-    assert part is not None
+    part = s.learner.actor.context.part
     part = replace(part, goals=2 if about == "each" else 1)
     seen = seen_of(stretch(), 0, 0)
     mind: Any = SimpleNamespace(
         policy=Wants(),
         prior=of_seat(s.minds.prior, 0),
-        inference=random_like(jax.eval_shape(part.init, jax.random.key(0)), 7),
+        context=random_like(jax.eval_shape(part.init, jax.random.key(0)), 7),
     )
     code = jax.vmap(jax.vmap(part.goal.code, in_axes=(None, 0)), in_axes=(None, 0))
     means = np.asarray(jit(code)(mind.prior, seen.others).mean)  # [T, others, G]

@@ -142,12 +142,12 @@ def test_after_an_imagined_end_the_next_real_moment_follows() -> None:
 
     def decide(memory: jax.Array, view: View, key: jax.Array) -> tuple[jax.Array, Act]:
         logits = jnp.log(jnp.full(actions, 1 / actions))
-        act = Act(jnp.int32(STAY), logits, logits[0], memory, jnp.zeros(0), jnp.zeros(0))
+        act = Act(jnp.int32(STAY), logits, logits[0], memory, *[jnp.zeros(0)] * 3)
         return memory + 1, act  # the value tells the memory
 
     world: Any = Ending(0.75)
     imagination = Imagination(
-        decide, random_like(shapes, 0), LearnedStage(world, 4), lambda _: jnp.zeros((2, 0))
+        decide, random_like(shapes, 0), LearnedStage(world, 4), lambda *_: jnp.zeros((2, 0))
     )
     memories = 10.0 * jnp.arange(steps)
     scenes = Scene(view, tile(legal))
@@ -184,8 +184,10 @@ def test_imagined_rewards_and_returns_by_hand(
     own = jnp.array(REWARDS["predicted"])
     nothing = jnp.zeros((3, 2, 1))
     dream = Dream(
+        memory=(),
+        begins=nothing,
         view=View(nothing, nothing, nothing, nothing),
-        act=Act(nothing, nothing, nothing, own * 0 + 100.0, nothing, nothing),
+        act=Act(nothing, nothing, nothing, own * 0 + 100.0, nothing, nothing, nothing),
         reward=jnp.stack([own, own + 7], axis=-1),
         ended=jnp.array([[False, False], [True, False], [False, False]]),
         last=jnp.array([[8.0, 16.0]]),

@@ -210,7 +210,7 @@ def assert_no_seat_learns_from_another(learner: Learner, now: Learning) -> None:
     def improved(aim: jax.Array) -> Any:
         minds, optimiser = now.params[learner.learning], now.optimiser
         lessons = replace(given, aim=jnp.log(jnp.broadcast_to(aim[:, None], legal.shape)))
-        return learner.improve(minds.policy, optimiser, lessons, now.updates, now.key)[0]
+        return learner.improve(learner.improved(minds), optimiser, lessons, now.updates, now.key)[0]
 
     even = jnp.full((2, 7), 1 / 7)
     one, two = (improved(aim) for aim in (even, even.at[1].set(jnp.arange(7.0) / 21)))

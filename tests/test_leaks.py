@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 from hopplus.config import SearchConfig
-from hopplus.learning.rollout import Play, advance
-from hopplus.players.mixture import Mixture, MixtureMemory
+from hopplus.learning.rollout import Play, advance, begin
+from hopplus.players.mixture import Mixture
 from hopplus.players.planner import Planner
 from hopplus.players.scripted import scripted
 from hopplus.players.seating import Seating
@@ -44,9 +44,14 @@ class Keyed(Seating):
     dice: Any = None  # [N]
 
     def act(
-        self, params: tuple[Params, ...], memory: tuple[Memory, ...], views: View, keys: jax.Array
+        self,
+        params: tuple[Params, ...],
+        memory: tuple[Memory, ...],
+        views: View,
+        keys: jax.Array,
+        choice: jax.Array,
     ) -> tuple[tuple[Memory, ...], Act]:
-        return super().act(params, memory, views, self.dice)
+        return super().act(params, memory, views, self.dice, choice)
 
 
 class Given(NamedTuple):
@@ -73,15 +78,15 @@ def setting(kind: str) -> tuple[Given, Callable[[Given], Any]]:
 
     @jit
     def run(given: Given) -> Any:
-        seating = Keyed(players, given.dice)
+        seating = Keyed(players, dice=given.dice)
         play, step = advance(GAME_MADE, seating, given.params, given.play)
         others = jax.tree.map(lambda leaf: leaf[OTHERS], step.act)
         return of_seat(step.act, 0), (others, step.state, play.state)
 
     # The last step, after which a new episode begins; all see an earlier time, and look ahead.
     state = replace(GAME_MADE.parse(BOARD), steps=jnp.int32(GAME.horizon - 1))
-    kept, mixed = Seating(players).start()
-    play = Play(state, seen(BOARD), (kept, mixed), jax.random.key(3))
+    play = begin(GAME_MADE, Seating(players), state, jax.random.key(3))
+    play = replace(play, view=seen(BOARD))
     minds = jax.tree.map(lambda *sets: jnp.stack(sets), mind_of(planner, 1), mind_of(planner, 2))
     other = jax.tree.map(lambda leaf: leaf[None], mind_of(learned, 3))
     dice = jax.random.split(jax.random.key(4), 3)
@@ -95,14 +100,8 @@ def with_play(given: Given, **changes: Any) -> Given:
 def seated(given: Given, choice: int, goal: int = 0) -> Given:
     """With one who has drawn that goal, 0, or the one who has learned, 1, in the second seat."""
     kept, mixed = given.play.memory
-    memories = (jnp.full(1, goal, jnp.int32), mixed.memories[1])
-    return with_play(
-        given,
-        memory=(
-            kept,
-            MixtureMemory(jnp.full(1, choice, jnp.int32), memories, jnp.zeros(1, jnp.int32)),
-        ),
-    )
+    memories = (jnp.full(1, goal, jnp.int32), mixed[1])
+    return with_play(given, memory=(kept, memories), choice=jnp.array([0, choice, 0], jnp.int32))
 
 
 def moved(given: Given, seats: slice) -> Given:

@@ -13,9 +13,10 @@ from hopplus.config import ConfigError, NetConfig, PPOConfig, StagHuntConfig, Tr
 from hopplus.games.game import views
 from hopplus.games.stag_hunt import StagHunt, StagHuntState
 from hopplus.learning.company import Company
-from hopplus.learning.learner import Learner, Learning, episode_metrics, minibatch_rows
+from hopplus.learning.learner import Learner, Learning, episode_metrics
 from hopplus.learning.restore import make_learner
 from hopplus.learning.rollout import rollout
+from hopplus.learning.through_time import minibatch_rows
 from hopplus.players.seating import Seating
 from hopplus.presets import ABOUT, PRESETS
 from hopplus.types import Act, Memory, Outcome, Params, Trajectory, View
@@ -108,7 +109,7 @@ def test_no_seat_learns_from_another() -> None:
         plays, played = rollout(learner.game, learner.seating, now.params, now.plays, 8)
         batch = learner.batch(now.params[0], plays, played)
         batch = replace(batch, returns=batch.returns + bonus[:, None] * batch.log_prob)
-        policy = now.params[0].policy
+        policy = learner.improved(now.params[0])
         return learner.improve(policy, now.optimiser, batch, now.updates, jax.random.key(1))[0]
 
     plain, other = improved(jnp.zeros(3)), improved(jnp.array([0.0, 0.0, 1.0]))
@@ -200,7 +201,9 @@ def test_episode_metrics_by_hand() -> None:
     outcome = Outcome(reward, nothing, done, nothing, nothing, reward.astype(jnp.int32))
     acts: Any = None
     so_far = jnp.array([[100.0], [200.0]])
-    returns, metrics = episode_metrics(so_far, Trajectory((), nothing, (), acts, outcome))
+    returns, metrics = episode_metrics(
+        so_far, Trajectory((), nothing, (), acts, outcome, nothing, nothing, nothing)
+    )
     assert metrics["episodes"] == 2
     assert metrics["return_sum"].tolist() == [103.0 + 270.0]
     assert metrics["taken_sum"].tolist() == [77]
@@ -248,8 +251,9 @@ class RenamedSeating(Seating):
         memory: tuple[Memory, ...],
         views: View,
         keys: jax.Array,
+        choice: jax.Array,
     ) -> tuple[tuple[Memory, ...], Act]:
-        return super().act(params, memory, views, keys[ORDER])
+        return super().act(params, memory, views, keys[ORDER], choice)
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,6 @@ from hopplus.learning.learner import Learner, Learning
 from hopplus.learning.moments import Moments
 from hopplus.learning.restore import make_learner, seat_names
 from hopplus.learning.rollout import rollout
-from hopplus.models.memory import Recall
 from hopplus.players.actor import make_actor
 from tiny_hop_plus import jit
 
@@ -61,7 +60,7 @@ def test_what_is_recalled_is_what_was_remembered(config: TrainConfig) -> None:
         plays, trajectory, _ = learner._play(now.params, now.plays)
         minds = now.params[learner.learning]
         batch = learner.batch(minds, plays, trajectory)
-        return jax.vmap(learner.recalled)(minds.policy, batch).inferred, batch.inferred
+        return jax.vmap(learner.replayed)(minds.context, batch).inferred, batch.inferred
 
     again, told = jit(both)(now)
     np.testing.assert_allclose(again, told, atol=1e-6)
@@ -76,50 +75,48 @@ def test_trials_keep_company_and_memory_together() -> None:
     trajectory = jit(
         lambda now: rollout(learner.game, learner.seating, now.params, now.plays, steps)[1]
     )(first)
-    group = learner.learning
-    recall, others = trajectory.memory[group], trajectory.memory[1 - group]
+    memory = np.asarray(trajectory.memory[learner.learning])
     done = np.asarray(trajectory.outcome.done)
-    number = np.asarray(recall.episodes)[:, :, 0]
-    choice = np.asarray(others.choice)
+    number, choice = np.asarray(trajectory.episode), np.asarray(trajectory.choice)[:, :, 1:]
+    np.testing.assert_array_equal(trajectory.begins[1:], done[:-1])
     for game in range(PPO.games):
         begins = np.flatnonzero(np.append(True, done[:-1, game]))  # first steps of episodes
         for count, step in enumerate(begins):
             assert number[step, game] == count % 3
-            assert (np.asarray(others.episodes)[step, game] == count % 3).all()
-            remembered = np.asarray(recall.state)[step, game]
-            assert remembered.any() == (count % 3 > 0)
-            drawn = choice[step, game]
-            assert (drawn == -1).all() == (count % 3 == 0)  # drawn at the first step
-        # From the second step of a trial to its end, the same ones sit there.
+            assert memory[step, game].any() == (count % 3 > 0)
+        # From the first step of a trial to its end, the same ones sit there.
         for trial in range(len(begins) // 3):
             last = begins[3 * trial + 3] if 3 * trial + 3 < len(begins) else steps
-            stretch = choice[begins[3 * trial] + 1 : last, game]
+            stretch = choice[begins[3 * trial] : last, game]
             assert (stretch == stretch[0]).all()
-    assert len(np.unique(choice[choice >= 0])) == 3  # everyone comes
+    assert len(np.unique(choice)) == 3  # everyone comes
 
 
 def test_a_history_of_goals_lasts_for_a_trial() -> None:
-    """Kept from episode to episode, begun anew with the next trial; and learned from that way."""
+    """Carried on from episode to episode, and begun anew with the next trial; learned from so."""
     goal = GoalOnline(across=True, hidden=4, prior=GoalConfig(size=2, net=NetConfig(hidden=8)))
     config = replace(CONFIG, memory=MemoryConfig(), parts=("opponent", "goal"), goal=goal)
     actor = make_actor("learn", make_game(GAME), config)
     view: Any = None  # goals are read from what was seen before
-    memory = replace(actor.start(), state=jnp.ones(4))
-    for episodes, kept in ((1, 1.0), (2, 1.0), (0, 0.0)):
-        memory = actor.again(memory, view)
-        assert memory.episodes == episodes
-        assert memory.state.tolist() == [kept] * 4
+    assert actor.carry(jnp.ones(4), view).tolist() == [1.0] * 4
+    assert actor.carries
     short = replace(config, goal=replace(goal, across=False))
-    assert not make_actor("learn", make_game(GAME), short).keeps
+    assert not make_actor("learn", make_game(GAME), short).carries
     # Five steps of one game, of two seats: episodes end with the second and the fourth of them.
     done = jnp.array([False, True, False, True, False])[:, None]
-    count = jnp.broadcast_to(jnp.array([1, 1, 2, 2, 0])[:, None, None], (5, 1, 2))
-    recall = Recall(jnp.arange(40.0).reshape(5, 1, 2, 4), count)
-    played = Moments(jnp.zeros((5, 1)), jnp.zeros((5, 1, 3)), done=done, memory=recall)
-    stretch = stretches_of(played)
+    memory = jnp.arange(40.0).reshape(5, 1, 2, 4)
+    played = Moments(
+        jnp.zeros((5, 1)),
+        jnp.zeros((5, 1, 3)),
+        done=done,
+        memory=memory,
+        begins=jnp.roll(done, 1, axis=0),
+        episode=jnp.array([1, 1, 2, 2, 0])[:, None],
+    )
+    stretch = stretches_of(played, across=True)
     assert stretch.fresh.tolist() == [[False] * 4 + [True]]
-    assert stretch.memory.tolist() == recall.state[0].tolist()
-    whole = stretches_of(replace(played, memory=recall.state))  # of one who keeps nothing
+    assert stretch.memory.tolist() == memory[0].tolist()
+    whole = stretches_of(played, across=False)
     assert whole.fresh.tolist() == [[False, False, True, False, True]]
 
 
@@ -131,15 +128,15 @@ def test_it_learns_through_time() -> None:
     minds = now.params[learner.learning]
     batch = jit(learner.batch)(minds, plays, trajectory)
     one = jax.tree.map(lambda leaf: leaf[0], batch)
-    policy = jax.tree.map(lambda leaf: leaf[0], minds.policy)
+    context = jax.tree.map(lambda leaf: leaf[0], minds.context)
     games = PPO.games
 
     def told(planes: jax.Array) -> jax.Array:
         view = replace(one.view, planes=planes)
-        return learner.recalled(policy, replace(one, view=view)).inferred[3 * games].sum()
+        return learner.replayed(context, replace(one, view=view)).inferred[3 * games].sum()
 
     slope = np.asarray(jit(jax.grad(told))(one.view.planes)).reshape(PPO.unroll, games, -1)
-    fresh = np.asarray(one.fresh).reshape(PPO.unroll, games)[1:4, 0]
+    fresh = np.asarray(one.begins).reshape(PPO.unroll, games)[1:4, 0]
     since = 0 if not fresh.any() else 1 + int(np.flatnonzero(fresh)[-1])
     assert np.abs(slope[since, 0]).max() > 0  # back to where the episode began
     assert not slope[:since, 0].any()  # and no further
@@ -149,9 +146,9 @@ def test_it_learns_through_time() -> None:
 
 def test_without_a_memory_nothing_is_recalled() -> None:
     learner = make_learner(replace(SELF_PLAY, memory=MemoryConfig()), {})
-    assert not learner.actor.remembers
+    assert not learner.actor.context.learned_by_policy
     shapes: Any = jax.eval_shape(learner.init, jax.random.key(0))
-    assert shapes.params[learner.learning].policy.history is None
+    assert shapes.params[learner.learning].context == ()
 
 
 def test_company() -> None:
@@ -165,7 +162,7 @@ def test_company() -> None:
     [
         (["--trial", "1"], "needs trials"),
         (["--trial", "0"], "--trial is 0 but must be from 1 to 1073741824"),
-        (["--parts", "opponent"], "none with a memory"),
+        (["--parts", "goal"], "--memory.kind trial and --parts goal each say what a player makes"),
         (["--ppo.games", "2", "--ppo.minibatches", "4"], "at most --ppo.games"),
         (["--memory.kind", "ever"], "ever"),
         (["--memory.size", "0"], "from 1 to 8192"),

@@ -136,8 +136,11 @@ def test_surprise_by_hand() -> None:
         state=None,
         present=array([yes, yes, yes, no, yes])[:, None],
         memory=(),
-        act=Act(array([[0, 0]] * 5)[:, None], *rest),
+        act=Act(array([[0, 0]] * 5)[:, None], *rest, None),
         outcome=ended,
+        choice=rest,
+        episode=rest,
+        begins=rest,
     )
     seen: Any = Watched(
         trajectory=play,

@@ -195,7 +195,8 @@ def test_seating_puts_each_player_in_its_seat() -> None:
     seen = views(game, game.init(jax.random.key(2)))
     keys = jax.random.split(jax.random.key(9), 5)
     params = seating.init(jax.random.key(0))
-    _, acts = jax.jit(seating.act)(params, seating.start(), seen, keys)
+    nobody = jnp.zeros(5, jnp.int32)  # there is no mixture
+    _, acts = jax.jit(seating.act)(params, seating.start(nobody), seen, keys, nobody)
     for seat, player in enumerate(seating.players):
         view = jax.tree.map(lambda leaf: leaf[seat], seen)  # noqa: B023
         _, alone = jax.jit(player.act)((), player.start(), view, keys[seat])

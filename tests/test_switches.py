@@ -23,7 +23,7 @@ def test_a_rung_has_what_it_names(count: int) -> None:
     assert (learner.beside.dreams is not None) == ("imagination" in parts)
     mind = jax.eval_shape(learner.actor.init, jax.random.key(0))
     assert (mind.opponents is not None) == ("opponent" in parts)
-    assert (mind.prior is not None) == (mind.inference is not None) == ("goal" in parts)
+    assert (mind.prior is not None) == (mind.context != ()) == ("goal" in parts)
     assert (mind.world is not None) == ("world" in parts)
     # Whoever has goals is told; nobody else is.
     sizes = GOAL.prior.size * ("goal" in parts)

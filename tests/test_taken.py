@@ -7,8 +7,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from hopplus.learning.moments import Moments, goals_taken
+from hopplus.learning.moments import Moments
 from hopplus.learning.online_opponent import OnlineOpponent
+from hopplus.players.context.belief import goals_taken
 from hopplus.types import Outcome
 from tiny_hop_plus import OPPONENT, PPO, jit, same
 from tiny_search import GAME_MADE, actor_of, mind_of
@@ -60,7 +61,9 @@ def test_nothing_is_a_goal_as_well() -> None:
 def test_models_learn_nothing_of_those_who_were_not_seen_to_take_anything() -> None:
     """Of all play, half of which tells what the second other was after."""
     actor = actor_of("opponent", "belief")
-    online = OnlineOpponent(GAME_MADE, actor.parts, OPPONENT, np.arange(3)[:, None], 1)
+    part = actor.parts.opponent
+    assert part is not None
+    online = OnlineOpponent(GAME_MADE, part, actor.context, OPPONENT, np.arange(3)[:, None], 1)
     minds = jax.tree.map(lambda *one: jnp.stack(one), *(mind_of(actor, seed) for seed in range(3)))
     rows, games = PPO.unroll, PPO.games
     starts = jit(jax.vmap(jax.vmap(GAME_MADE.init)))

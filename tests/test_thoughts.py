@@ -18,7 +18,7 @@ from hopplus.planning.search import search
 from hopplus.players.mixture import Mixture
 from hopplus.players.planner import Planner, with_search
 from tiny_hop_plus import jit, of_seat, same
-from tiny_search import GAME_MADE, actor_of, mind_of, planner_of, seen
+from tiny_search import GAME_MADE, actor_of, config_of, mind_of, planner_of, seen
 
 SEEN = seen("0 . 1\n. S h\nh 2 .")
 VIEW = of_seat(SEEN, 0)
@@ -48,7 +48,7 @@ def test_goals_are_inferred_every_so_many_steps_ahead(every: int) -> None:
 
     @jit
     def told(view: Any, legal: jax.Array, inferred: jax.Array) -> Any:
-        goals = actor.parts.goals_about(inferred)
+        goals = actor.context.about_others(inferred)
         others = jnp.exp(others_logits(mind.opponents, view, legal, goals))
         policy, value = mind.policy(view, inferred)
         return goals, others, jnp.exp(policy), value
@@ -159,7 +159,7 @@ def test_a_search_of_no_simulations_is_none() -> None:
         assert with_search(actor, GAME_MADE, SearchConfig(simulations=simulations)) is actor
     searching = with_search(actor, GAME_MADE, LEARNED_BY)
     assert searching == Planner(actor, GAME_MADE, LEARNED_BY)
-    assert (searching.name, searching.keeps) == (actor.name, actor.keeps)
+    assert (searching.name, searching.carries) == (actor.name, actor.carries)
     assert same(searching.start(), actor.start())
 
 
@@ -168,7 +168,7 @@ def test_a_search_of_no_simulations_is_none() -> None:
     [
         (("opponent",), {"world": "learned"}, "search.world is 'learned' but tiny has learned no"),
         (("opponent", "belief"), {"infer_every": 1}, "search.infer-every is 1 but must be 0 with"),
-        (("opponent",), {"infer_every": 2}, "search.infer-every is 2 but tiny infers no goals"),
+        (("opponent",), {"infer_every": 2}, "search.infer-every is 2 but tiny infers nothing"),
     ],
 )
 def test_what_a_player_lacks_is_said(parts: Any, settings: dict[str, Any], words: str) -> None:
@@ -217,7 +217,7 @@ def test_players_look_ahead_as_they_have_learned_to_unless_told_otherwise() -> N
 @pytest.mark.parametrize("parts", [("opponent", "belief"), ("opponent", "goal"), ()], ids=str)
 def test_files_of_players_keep_the_search(parts: Any, tmp_path: Path) -> None:
     actor = actor_of(*parts)
-    trained = Trained(actor, mind_of(actor), LEARNED_BY)
+    trained = Trained(actor, mind_of(actor), LEARNED_BY, config=config_of(*parts))
     write_player(tmp_path / "one.safetensors", trained)
     back = read_player(tmp_path / "one.safetensors")
     assert back.search == LEARNED_BY

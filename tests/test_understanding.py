@@ -32,7 +32,6 @@ from hopplus.evaluation.trials import make_trials
 from hopplus.games import make_game
 from hopplus.learning.restore import make_learner
 from hopplus.learning.trained import Trained, write_player
-from hopplus.players.insight import actor_of
 
 GAME = StagHuntConfig(size=3, seats=3, hares=2, horizon=8)
 NET = NetConfig(hidden=8)
@@ -50,7 +49,8 @@ def fresh(*parts: str) -> Trained:
     )
     learner = make_learner(config, {})
     minds = jax.jit(learner.init)(jax.random.key(0)).params[learner.learning]
-    return Trained(learner.actor, jax.tree.map(lambda leaf: leaf[0], minds))
+    mind = jax.tree.map(lambda leaf: leaf[0], minds)
+    return Trained(learner.actor, mind, config=config)
 
 
 @pytest.mark.parametrize("others", [1, 2, 3])
@@ -64,10 +64,8 @@ def test_who_is_tried_counts_on_the_same_company_for_ever() -> None:
     table, _ = make_trials(
         make_game(GAME), fresh("opponent", "belief"), [("stag", "hare")], {}, 0, SearchConfig()
     )
-    actor = actor_of(table.focal)
-    assert actor is not None
-    assert actor.parts.trial == FOR_EVER
-    assert actor.keeps
+    assert table.seating.trial == FOR_EVER
+    assert table.focal.carries
 
 
 def test_what_a_probe_reads() -> None:

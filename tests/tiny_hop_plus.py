@@ -104,7 +104,7 @@ def begun(learner: Learner) -> Learning:
     """As `Learner.init`, whose compilation takes longer than all that is done with it here."""
     shapes = jax.eval_shape(learner.init, jax.random.key(0))
     minds = shapes.params[learner.learning]
-    fields = ("policy", "prior", "inference", "opponents", "world")
+    fields = ("policy", "prior", "context", "opponents", "world")
     minds = replace(
         minds,
         **{name: random_like(getattr(minds, name), seed) for seed, name in enumerate(fields)},
@@ -162,9 +162,7 @@ def setup() -> Setup:
     @jit
     def play(plays: Any) -> Any:
         plays, trajectory = rollout(learner.game, learner.seating, now.params, plays, PPO.unroll)
-        played = moments_of(
-            trajectory, learner.learning, learner.seats, learner.actor.parts.goal_size
-        )
+        played = moments_of(trajectory, learner.learning, learner.seats, learner.actor.context.size)
         return plays, trajectory, played, learner.batch(now.params[0], plays, trajectory)
 
     plays, earlier, _, _ = play(now.plays)

@@ -7,6 +7,8 @@ A name finds a row of the table, or, with a colon, an attribute of an importable
 
 import difflib
 import importlib
+import os
+import sys
 from collections.abc import Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
@@ -53,6 +55,10 @@ class Registry(Mapping[str, Row], Generic[Row]):
 def import_named(name: str, what: str) -> Any:
     """The attribute that `module:attribute` names."""
     module, _, attribute = name.partition(":")
+    # As `python -m` does: what lies where one works can be named. Behind all else, so that it takes
+    # nobody's place.
+    if os.getcwd() not in sys.path:
+        sys.path.append(os.getcwd())
     try:
         return getattr(importlib.import_module(module), attribute)
     except ModuleNotFoundError as error:

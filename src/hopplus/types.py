@@ -42,7 +42,8 @@ class Act(eqx.Module):
     log_prob: jax.Array  # [] float32, of the action taken
     value: jax.Array  # [] float32, expected return; 0 for players that do not estimate one
     goal: jax.Array  # [G] float32, what it is after; size 0 for players without goals
-    inferred: jax.Array  # [J] float32, what it takes the others to be after; size 0 for no idea
+    inferred: jax.Array  # [J] float32, its context: what it makes of the others; size 0 for nothing
+    extras: jax.Array  # [E] float32, what else it tells, for people to look at; size 0 for nothing
 
 
 class Trajectory(eqx.Module):
@@ -54,6 +55,9 @@ class Trajectory(eqx.Module):
     act: Act  # [T, B, N, ...]
     outcome: Outcome  # [T, B, ...]
     key: jax.Array  # [T, B, 2] uint32, the data of the step's key, with which it can be repeated
+    choice: jax.Array  # [T, B, N] int32, who of each seat's possible players sat there
+    episode: jax.Array  # [T, B] int32, number of the episode in its trial
+    begins: jax.Array  # [T, B] bool, it is an episode's first step
 
 
 class Sample(eqx.Module):

@@ -16,7 +16,7 @@ from hopplus.config import ConfigError, GameConfig, SearchConfig, default_game
 from hopplus.evaluation.crossplay import Crossplay, Member, crossplay, make_member
 from hopplus.games import make_game
 from hopplus.games.game import Game
-from hopplus.learning.names import PLAYER_FILE, RunName, is_guest, read_run_name
+from hopplus.learning.names import Kind, RunName, is_guest, kind_of, read_run_name
 from hopplus.learning.restore import find_trained, run_players
 from hopplus.runs.checkpoint import write_durably
 from hopplus.runs.folder import check_free, clear_errors
@@ -84,7 +84,7 @@ class CrossPlay:
 
 def _who(name: str) -> RunName | None:
     """The run that is meant, with its seed; None for a scripted player or one in a file."""
-    if name.endswith(PLAYER_FILE) or not (is_guest(name) or Path(name).exists()):
+    if kind_of(name) is not Kind.RUN:
         return None
     said = read_run_name(name)
     if said.seat is not None and said.seed is None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from hopplus.cli.train import carry_on
 from hopplus.config import ConfigError, GameConfig, TrainConfig, default_game
-from hopplus.learning.names import PLAYER_FILE, RunName, read_run_name, seeds_said
+from hopplus.learning.names import Kind, RunName, kind_of, read_run_name, seeds_said
 from hopplus.learning.restore import new_run, player_in, players_by_seed
 from hopplus.learning.trained import Trained, read_player
 from hopplus.presets import PRESETS
@@ -40,7 +40,7 @@ def game_of(names: Sequence[str], game: GameConfig) -> GameConfig:
 
 def _run_named(name: str) -> RunName | None:
     """The run of a name that is no preset's and no player's, if there is one."""
-    if name.endswith(PLAYER_FILE) or (name in PRESETS and not Path(name).exists()):
+    if kind_of(name) in (Kind.FILE, Kind.PRESET):
         return None
     said = read_run_name(name)
     return said if said.path.exists() else None
@@ -51,10 +51,10 @@ def find_subject(
 ) -> Subject:
     """Whoever is meant: one run, any number of players' files, or one preset, which learns now."""
     first = names[0] if names else ""
-    preset = first in PRESETS and not Path(first).exists()
+    preset = kind_of(first) is Kind.PRESET
     if steps is not None and not preset:
         raise ConfigError("--steps is for presets: runs and players have learned already")
-    if names and all(name.endswith(PLAYER_FILE) for name in names):
+    if names and all(kind_of(name) is Kind.FILE for name in names):
         players = [{0: read_player(Path(name))} for name in names]
         return Subject(", ".join(Path(name).stem for name in names), game, players)
     if len(names) != 1:

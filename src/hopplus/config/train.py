@@ -110,6 +110,10 @@ class TrainConfig:
     imagine: ImagineConfig = field(default_factory=ImagineConfig)
     search: SearchConfig = field(default_factory=SearchConfig)
     memory: MemoryConfig = field(default_factory=MemoryConfig)
+    context: str | None = None
+    """What a player makes of the others, which its policy and its models of them are given: a name
+    of the table (none, recurrent, goals, belief, oracle) or module:attribute for one's own. When
+    not given, what --memory.kind and --parts ask for."""
     trial: int = 1
     """Episodes of a trial: as many are played against the same company, where it is drawn."""
     seats: str | None = None
@@ -146,8 +150,7 @@ class TrainConfig:
         check_parts(self.parts)
         if self.search.simulations:
             self._check_search()
-        if self.memory.kind != "none":
-            self._check_memory()
+        self._check_context()
         if "goal" in self.parts:
             check(
                 self.ppo.unroll >= 2, "ppo.unroll", self.ppo.unroll, "2 or more with the goal part"
@@ -169,13 +172,46 @@ class TrainConfig:
         held = "imagination" not in self.parts
         check(held, "--parts", self.parts, "without imagination where a search is learned from")
 
-    def _check_memory(self) -> None:
-        """What a policy's memory goes together with."""
-        check(not self.parts, "--parts", self.parts, "none with a memory of the policy's own")
+    def _check_context(self) -> None:
+        """That there is one answer to what a player makes of the others."""
+        held = self.context is None or (isinstance(self.context, str) and self.context != "")
+        check(held, "--context", self.context, "a name, or module:attribute")
+        asked = self._contexts_asked
+        if len(asked) > 1:
+            raise ConfigError(
+                f"{' and '.join(asked.values())} each say what a player makes of the others: give"
+                " one"
+            )
+        name = self.context_name
+        if self.context and asked and name not in asked:
+            said = next(iter(asked.values()))
+            raise ConfigError(f"--context is {name} but {said} is given too: leave one out")
+        needs = {"recurrent": "--memory.kind", "goals": "--parts goal", "belief": "--parts belief"}
+        if name in needs and not asked:
+            raise ConfigError(f"--context {name} needs {needs[name]}")
+        if name == "oracle" and not (self.train_against or MIXED in (self.seats or "")):
+            raise ConfigError("--context oracle needs others to be drawn: --train-against all, say")
+        if self.memory.kind == "none":
+            return
         held = self.ppo.minibatches <= self.ppo.games
         check(held, "ppo.minibatches", self.ppo.minibatches, "at most --ppo.games with a memory")
-        if self.memory.kind == "trial" and self.trial < 2:
+        if self.memory.kind == "trial" and self.stays < 2:
             raise ConfigError("--memory.kind trial needs trials: --trial 2 or more")
+
+    @property
+    def _contexts_asked(self) -> dict[str, str]:
+        """The contexts that options beside --context ask for, with the words that do."""
+        words = {
+            "recurrent": (self.memory.kind != "none", f"--memory.kind {self.memory.kind}"),
+            "goals": ("goal" in self.parts, "--parts goal"),
+            "belief": ("belief" in self.parts, "--parts belief"),
+        }
+        return {name: said for name, (given, said) in words.items() if given}
+
+    @property
+    def context_name(self) -> str:
+        """Of what a player makes of the others, in the table of contexts."""
+        return self.context or next(iter(self._contexts_asked), "none")
 
     @property
     def stays(self) -> int:

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 
 from hopplus.config import ConfigError, PartName, TrainConfig
-from hopplus.learning.learner import Improved, Learner, Metrics, episode_metrics
+from hopplus.learning.learner import Learner, Metrics, Step, episode_metrics
 from hopplus.learning.online import by_set
 from hopplus.learning.ppo import Batch
 from hopplus.models.chance import draw
@@ -41,17 +41,17 @@ def assemble_everyone(steps: Batch, count: int) -> Batch:
     return replace(batch, present=everyone, valued=everyone)
 
 
-def commit_half(old: Improved, new: Improved, updates: jax.Array) -> Improved:
+def commit_half(old: Step, new: Step, updates: jax.Array) -> Step:
     """One seat is updated every second time."""
 
     def kept(before: jax.Array, after: jax.Array) -> jax.Array:
         return after.at[SEAT].set(jnp.where(updates % 2 == 0, after[SEAT], before[SEAT]))
 
-    half: Improved = jax.tree.map(kept, old, new)
+    half: Step = jax.tree.map(kept, old, new)
     return half
 
 
-def commit_third(old: Improved, new: Improved, updates: jax.Array) -> Improved:
+def commit_third(old: Step, new: Step, updates: jax.Array) -> Step:
     """One seat takes steps of a third of the size."""
 
     def smaller(before: jax.Array, after: jax.Array) -> jax.Array:

@@ -213,7 +213,7 @@ def opponent_check(
     learner = laboratory.learner
     if minds.opponents is None:
         return None
-    game, parts = learner.game, learner.actor.parts
+    game, context = learner.game, learner.actor.context
     states, joints = flat((trajectory.state, trajectory.act.action))
     sets = learner.beside.seats[:, 0]
     seats = game.seats
@@ -223,7 +223,7 @@ def opponent_check(
 
         def of_step(state: Any, joint: jax.Array, inferred: jax.Array) -> tuple[jax.Array, ...]:
             scene = scene_of(game, game.view(state, seat))
-            goals = parts.goals_about(inferred)
+            goals = context.about_others(inferred)
             logits = others_logits(mind.opponents, scene.view, scene.legal, goals)
             said = jnp.take_along_axis(logits, joint[order][1:, None], axis=1)[:, 0]
             there = game.present(state)[order]
@@ -235,7 +235,7 @@ def opponent_check(
         total = jnp.where(counts.any(), counts.sum(), jnp.nan)  # nobody there: nothing is known
         return said.sum() / total, even.sum() / total
 
-    size = parts.goal_size
+    size = context.size
     # Each set's own inferred goals [sets, T * B, J], as in play.
     told = jnp.moveaxis(trajectory.act.inferred[:, :, sets, :size], 2, 0)
     told = told.reshape(len(sets), -1, size)
@@ -248,7 +248,7 @@ def goal_difference(laboratory: Laboratory, minds: Any, trajectory: Trajectory) 
     """[sets] the largest difference between the goals that a seat inferred in play and those that
     it would infer in imagination from the same memory and view; of one lane, empty without any."""
     learner = laboratory.learner
-    dreams, game, size = learner.beside.dreams, learner.game, learner.actor.parts.goal_size
+    dreams, game, size = learner.beside.dreams, learner.game, learner.actor.context.size
     if dreams is None or size == 0:
         return []
     sets = learner.beside.seats[:, 0]

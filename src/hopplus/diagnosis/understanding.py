@@ -16,9 +16,9 @@ import numpy as np
 
 from hopplus.config import SearchConfig
 from hopplus.diagnosis.probe import fit_probe
-from hopplus.evaluation.trials import Trials, begun, episode_numbers, make_trials, mixtures
+from hopplus.evaluation.trials import Trials, make_trials, mixtures
 from hopplus.games.game import Game, views
-from hopplus.learning.rollout import rollout
+from hopplus.learning.rollout import rollout, start
 from hopplus.learning.trained import Trained
 from hopplus.players.insight import actor_of, foreseen
 from hopplus.players.mind import Mind
@@ -127,13 +127,13 @@ def _watched(
     places = (np.arange(game.seats) - seat - 1) % game.seats  # of each seat among the others
     choices = drawn[:, np.minimum(places, game.seats - 2)]  # [B, N]
     keys = jax.random.split(key, len(drawn))
-    plays = jax.vmap(lambda key, chosen: begun(game, table.seating, key, chosen))(keys, choices)
+    plays = jax.vmap(lambda key, chosen: start(game, table.seating, key, chosen))(keys, choices)
     steps = episodes * game.horizon
     trajectory = rollout(game, table.seating, params, plays, steps)[1]
     mind: Mind = jax.tree.map(lambda leaf: leaf[0], params[table.group])
     actor = actor_of(table.focal)
     assert actor is not None
-    size = actor.parts.goal_size
+    size = actor.context.size
     inferred = trajectory.act.inferred[:, :, seat, :size]
     order = (seat + np.arange(game.seats)) % game.seats
 
@@ -165,7 +165,7 @@ def _watched(
     partner, stranger = inferred[:, partners], inferred[:, strangers]
     rows = (trajectory, inferred, partner, stranger)
     present, hit, best, even, counts, alike, other = jax.lax.map(jax.vmap(at), rows)
-    number = episode_numbers(trajectory.outcome.done)
+    number = trajectory.episode
 
     def clock(time: jax.Array, done: jax.Array) -> tuple[jax.Array, jax.Array]:
         return jnp.where(done, 0, time + 1), time

@@ -21,20 +21,21 @@ import numpy as np
 from hopplus.config import FOR_EVER, MIXED, ConfigError, TrainConfig, to_json
 from hopplus.evaluation.evaluate import first_episodes
 from hopplus.evaluation.references import SHOWN, References, digest, read_references
-from hopplus.evaluation.trials import Names, begun, beyond_mixtures, facing
+from hopplus.evaluation.trials import Names, beyond_mixtures, facing
 from hopplus.games import make_game
 from hopplus.learning.learner import Learner
 from hopplus.learning.programs import first_and_next
 from hopplus.learning.restore import make_learner
-from hopplus.learning.rollout import rollout
+from hopplus.learning.rollout import rollout, start
 from hopplus.learning.seeds import seed_keys
 from hopplus.learning.trained import Trained
+from hopplus.players.context.oracle import OracleContext
 from hopplus.players.mind import Mind
 from hopplus.players.mixture import Mixture
 from hopplus.players.scripted import mixed_names
 from hopplus.runs.checkpoint import write_durably
 from hopplus.runs.folder import clear_errors
-from hopplus.types import Memory, Params
+from hopplus.types import Params
 
 OnUpdate = Callable[[int, str], None]  # environment steps that were played, and a note
 BOARDS = 1  # what the key of the boards that all are measured on is folded with
@@ -144,10 +145,10 @@ class Certificate:
         # Updates take over what they are given.
         fresh = jax.tree.map(jnp.copy, now.params[learner.learning])
         if others is not None:
-            now = facing(now, jnp.asarray(np.tile(others, (lanes, 1, 1)), jnp.int32))
-        flags = jnp.tile(jnp.array(told), self.config.seeds)[:, None, None]
-        memory = _told(learner, now.plays.memory, flags)
-        now = replace(now, plays=replace(now.plays, memory=memory))
+            everyone = np.pad(others, ((0, 0), (1, 0)))  # the learner has no choice
+            now = facing(learner, now, jnp.asarray(np.tile(everyone, (lanes, 1, 1)), jnp.int32))
+        flags = jnp.tile(jnp.array(told), self.config.seeds)[:, None]
+        now = replace(now, params=_told(learner, now.params, flags))
         for _ in range(self.config.updates):
             now = jax.block_until_ready(update(now)[0])  # or progress would run ahead
             on_update(self.config.ppo.steps * lanes, note)
@@ -169,7 +170,8 @@ class Certificate:
         seats = ["learn", *[MIXED.join(called)] * (self.config.game.seats - 1)]
         config = replace(self.config, train_against=None, seats=",".join(seats), trial=trial)
         guests = {name: guest for name, guest in self.guests.items() if name in called}
-        return make_learner(config, guests, shown=len(self._called))
+        oracle = OracleContext(config.game.seats - 1, len(self._called))
+        return make_learner(config, guests, context=oracle)
 
     @cached_property
     def _kinds(self) -> tuple[str, ...]:
@@ -215,9 +217,8 @@ class Certificate:
         def lane(minds: Mind, choices: jax.Array, key: jax.Array, told: jax.Array) -> jax.Array:
             seated = jnp.append(0, choices)  # the learner has no choice
             keys = jax.random.split(key, self.episodes)
-            plays = jax.vmap(lambda key: begun(game, seating, key, seated))(keys)
-            plays = replace(plays, memory=_told(learner, plays.memory, told))
-            params = learner.with_minds(others, minds)
+            plays = jax.vmap(lambda key: start(game, seating, key, seated))(keys)
+            params = _told(learner, learner.with_minds(others, minds), told)
             trajectory = rollout(game, seating, params, plays, game.horizon)[1]
             returns: jax.Array = first_episodes(trajectory).returns[:, 0].mean()
             return returns
@@ -225,16 +226,11 @@ class Certificate:
         return jax.jit(lambda *lanes: jax.lax.map(lambda one: lane(*one), lanes))
 
 
-def _told(learner: Learner, memory: tuple[Memory, ...], told: jax.Array) -> tuple[Memory, ...]:
-    """The memories of everyone with the learner told or not; the flags broadcast over its own."""
-
-    def put(kept: Any) -> Any:
-        flags = jnp.broadcast_to(told, kept.state.told.shape)
-        return replace(kept, state=replace(kept.state, told=flags))
-
-    return tuple(
-        put(kept) if group == learner.learning else kept for group, kept in enumerate(memory)
-    )
+def _told(learner: Learner, params: tuple[Params, ...], told: jax.Array) -> tuple[Params, ...]:
+    """The parameters of everyone with the learner told or not; the flags broadcast over its own."""
+    minds: Mind = params[learner.learning]
+    flags = jnp.broadcast_to(told, minds.context.shape)
+    return learner.with_minds(params, replace(minds, context=flags))
 
 
 def _rows(params: Params, rows: np.ndarray) -> Params:

@@ -1,7 +1,7 @@
 """How well do these players do together? Whole episodes, each played once."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import equinox as eqx
@@ -11,7 +11,7 @@ import numpy as np
 
 from hopplus.evaluation.statistics import Estimate, estimate
 from hopplus.games.game import Game
-from hopplus.learning.rollout import Play, rollout, start
+from hopplus.learning.rollout import rollout, start
 from hopplus.players.seating import Seating
 from hopplus.types import Params, Trajectory
 
@@ -58,11 +58,7 @@ def play_episodes(
     With [N] ones of the mixtures seated if `choices` are given; else they are drawn.
     """
 
-    def begun(key: jax.Array) -> Play:
-        play = start(game, seating, key)
-        return play if choices is None else replace(play, memory=seating.seated(choices))
-
-    plays = jax.vmap(begun)(keys)
+    plays = jax.vmap(lambda key: start(game, seating, key, choices))(keys)
     return first_episodes(rollout(game, seating, params, plays, game.horizon)[1])
 
 

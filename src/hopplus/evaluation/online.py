@@ -147,11 +147,12 @@ class Online:
             for group, kept in enumerate(first.params)
         )
         now = replace(first, params=params)
-        for player, seats in learner.seating.groups:
-            if isinstance(player, Mixture):
-                chosen = jnp.array(player.numbers([around[int(seat)] for seat in seats]))
-                now = facing(now, jnp.broadcast_to(chosen, (trials, 1, len(seats))))
-        return now
+        chosen = [
+            player.numbers([name])[0] if isinstance(player, Mixture) else 0
+            for player, name in zip(learner.seating.players, around, strict=True)
+        ]
+        seated = jnp.broadcast_to(jnp.array(chosen, jnp.int32), (trials, 1, len(chosen)))
+        return facing(learner, now, seated)
 
 
 def _around(company: Names, seat: int) -> Names:

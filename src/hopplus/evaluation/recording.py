@@ -23,9 +23,10 @@ Plain = dict[str, Any]  # as JSON has it
 def goals_of(player: Player) -> str:
     """What a player knows of the others' goals: belief, inferred, or none."""
     actor = actor_of(player)
-    if actor is None or not (actor.parts.belief or actor.parts.inference):
+    # A memory that the policy has learned to keep is about everything, and nobody can read it.
+    if actor is None or not actor.context.size or actor.context.learned_by_policy:
         return "none"
-    return "belief" if actor.parts.belief else "inferred"
+    return "belief" if actor.context.gives_chances else "inferred"
 
 
 def plain_episode(game: Game, who: list[Sitting], seen: Watched, goals: str) -> Plain:
@@ -64,14 +65,14 @@ class _Seat:
     def __init__(self, game: Game, seat: int, one: Sitting, seen: Watched, goals: str) -> None:
         self.game, self.seat, self.seen = game, seat, seen
         self.others = [other for other in range(game.seats) if other != seat]
-        actor, inferred = actor_of(one.player), np.asarray(seen.trajectory.act.inferred[:, seat])
+        actor, act = actor_of(one.player), seen.trajectory.act
         self.learned = actor is not None
         self.about = None
         if actor is not None and goals_of(one.player) == goals != "none":
-            self.about = _about(actor, inferred)
+            self.about = _about(actor, np.asarray(act.inferred[:, seat]))
         self.ahead = None
         if isinstance(one.player, Telling):
-            self.ahead = one.player.told(inferred)
+            self.ahead = one.player.told(np.asarray(act.extras[:, seat]))
 
     def look(self, step: int) -> Plain:
         """What the seat thinks before a step."""
@@ -108,8 +109,8 @@ class _Seat:
 
 def _about(actor: Actor, inferred: np.ndarray) -> np.ndarray:
     """[T, N - 1, G] what [T, J] inferred goals tell of each other."""
-    told = inferred[:, : actor.parts.goal_size]
-    return np.stack([np.asarray(actor.parts.goals_about(now)) for now in told])
+    told = inferred[:, : actor.context.size]
+    return np.stack([np.asarray(actor.context.about_others(now)) for now in told])
 
 
 def _board(game: Game, state: State) -> Plain:

@@ -14,12 +14,10 @@ from hopplus.config import FOR_EVER, SearchConfig
 from hopplus.evaluation.streams import Streams
 from hopplus.games.game import Game
 from hopplus.learning.company import Company, fitting
-from hopplus.learning.learner import Learning
-from hopplus.learning.rollout import Play, rollout, start
+from hopplus.learning.learner import Learner, Learning
+from hopplus.learning.rollout import rollout, start
 from hopplus.learning.trained import Trained
-from hopplus.players.actor import Actor
-from hopplus.players.mixture import Mixture, MixtureMemory
-from hopplus.players.planner import Planner
+from hopplus.players.mixture import Mixture
 from hopplus.players.player import Player
 from hopplus.players.scripted import mixed_names, scripted
 from hopplus.players.seating import Seating
@@ -52,31 +50,16 @@ def play_trials(
 ) -> tuple[jax.Array, jax.Array]:
     """[T, B, N] rewards of so many steps of each of [B] trials, with the ones of the mixtures
     [B, N] seated throughout; and [T, B] where episodes ended."""
-    plays = jax.vmap(lambda key, chosen: begun(game, seating, key, chosen))(keys, choices)
+    plays = jax.vmap(lambda key, chosen: start(game, seating, key, chosen))(keys, choices)
     outcome = rollout(game, seating, params, plays, steps)[1].outcome
     return outcome.reward, outcome.done
 
 
-def begun(game: Game, seating: Seating, key: jax.Array, choices: jax.Array) -> Play:
-    """A game at its beginning, with [N] ones of the mixtures seated."""
-    return replace(start(game, seating, key), memory=seating.seated(choices))
-
-
-def facing(learning: Learning, choices: jax.Array) -> Learning:
-    """The learning with the others [L, B, M] of each game of each lane chosen."""
-    memory = tuple(
-        kept._replace(choice=choices.astype(kept.choice.dtype))
-        if isinstance(kept, MixtureMemory)
-        else kept
-        for kept in learning.plays.memory
-    )
-    return replace(learning, plays=replace(learning.plays, memory=memory))
-
-
-def episode_numbers(done: jax.Array) -> jax.Array:
-    """[T, B] how many episodes were over before each step, from where they ended."""
-    ended = done.astype(jnp.int32)
-    return jnp.cumsum(ended, axis=0) - ended
+def facing(learner: Learner, learning: Learning, choices: jax.Array) -> Learning:
+    """The learning at its beginning, with those [L, B, N] of the mixtures seated in each game of
+    each lane; anything for other seats."""
+    memory = jax.vmap(jax.vmap(learner.seating.start))(choices)
+    return replace(learning, plays=replace(learning.plays, choice=choices, memory=memory))
 
 
 @dataclass(frozen=True)
@@ -91,13 +74,13 @@ class Trials:
     @property
     def mixture(self) -> Mixture:
         """Any of the others."""
-        return Mixture(self.others, trial=FOR_EVER)
+        return Mixture(self.others)
 
     @cached_property
     def seating(self) -> Seating:
         places = range(self.game.seats)
         one, rest = self.focal, self.mixture
-        return Seating(tuple(one if place == self.seat else rest for place in places))
+        return Seating(tuple(one if p == self.seat else rest for p in places), trial=FOR_EVER)
 
     @property
     def group(self) -> int:
@@ -134,13 +117,6 @@ class Trials:
         return Streams(*(np.concatenate(one)[: len(chosen)] for one in zip(*parts, strict=True)))
 
 
-def _staying(player: Actor | Planner) -> Actor | Planner:
-    """The same player, who counts on the same company from now on."""
-    actor = player.actor if isinstance(player, Planner) else player
-    actor = replace(actor, parts=replace(actor.parts, trial=FOR_EVER))
-    return replace(player, actor=actor) if isinstance(player, Planner) else actor
-
-
 def make_trials(
     game: Game,
     focal: Trained,
@@ -151,7 +127,7 @@ def make_trials(
 ) -> tuple[Trials, tuple[Params, ...]]:
     """Seat a learned player for trials among these companies, of scripted players and guests; and
     the parameters of everyone."""
-    own = _staying(fitting(focal, FOCAL, game).playing(game, search))
+    own = fitting(focal, FOCAL, game).playing(game, search)
     called = dict.fromkeys(name for company in companies for name in company)
     known = {name: fitting(guests[name], name, game) for name in called if name in guests}
     others = tuple(

@@ -10,11 +10,11 @@ import numpy as np
 
 from hopplus.games.game import Game, views
 from hopplus.learning.company import Company
-from hopplus.learning.rollout import Play, rollout, states_after, step_keys
+from hopplus.learning.rollout import Play, rollout, states_after
 from hopplus.players.insight import actor_of, foreseen, telling
 from hopplus.players.mixture import Mixture
 from hopplus.players.player import Player
-from hopplus.players.seating import Seating
+from hopplus.players.seating import Seating, Sitter
 from hopplus.types import Params, State, Trajectory, View
 
 LEAST = 1e-9  # probability of what was thought impossible, so that it has a logarithm
@@ -79,7 +79,7 @@ class Sitting(NamedTuple):
     params: Params  # one set
 
 
-def anyone(player: Player) -> tuple[Player, ...]:
+def anyone(player: Sitter) -> tuple[Player, ...]:
     """The player, or those of a mixture."""
     return player.players if isinstance(player, Mixture) else (player,)
 
@@ -100,9 +100,10 @@ def seated(company: Company) -> tuple[Seating, tuple[Params, ...]]:
 
     Players that differ in their names alone are one, which compiles in a fraction of the time.
     """
-    seating = Seating(tuple(telling(player) for player in company.seating.players))
+    players = tuple(telling(player) for player in company.seating.players)
+    seating = replace(company.seating, players=players)
 
-    def known(player: Player) -> Params:
+    def known(player: Sitter) -> Params:
         if isinstance(player, Mixture):
             return tuple(known(one) for one in player.players)
         return company.trained.get(player.name, ())
@@ -121,7 +122,7 @@ def watch(game: Game, seating: Seating, params: tuple[Params, ...], plays: Play)
     trajectory = rollout(game, seating, params, plays, game.horizon)[1]
     after = states_after(game, trajectory)
 
-    choices = _choices(game, seating, plays)
+    choices = plays.choice
     seen = jax.vmap(jax.vmap(lambda state: views(game, state)))(trajectory.state)
     expected, modelled = [], []
     for seat, someone in enumerate(sitting(seating, params)):
@@ -142,22 +143,6 @@ def watch(game: Game, seating: Seating, params: tuple[Params, ...], plays: Play)
     )
 
 
-def _choices(game: Game, seating: Seating, plays: Play) -> jax.Array:
-    """[B, N] who of a mixture sits there: drawn as in the first step of each game."""
-
-    def of_game(play: Play) -> jax.Array:
-        _, _, keys, _ = step_keys(game, play.key)
-        chosen = [jnp.int32(0)] * game.seats
-        for (player, seats), memory in zip(seating.groups, play.memory, strict=True):
-            if isinstance(player, Mixture):
-                found, _ = jax.vmap(player.chosen)(memory, keys[seats])
-                for place, seat in enumerate(seats):
-                    chosen[seat] = found[place]
-        return jnp.stack(chosen)
-
-    return jax.vmap(of_game)(plays)
-
-
 def _models(one: Sitting) -> bool:
     return actor_of(one.player) is not None and one.params.opponents is not None
 
@@ -172,7 +157,7 @@ def _expected(
         return jnp.zeros(legal.shape)
 
     def at(view: View, inferred: jax.Array, legal: jax.Array) -> jax.Array:
-        told = inferred[: actor.parts.goal_size]
+        told = inferred[: actor.context.size]
         others = foreseen(actor, one.params, view, jnp.roll(legal, -seat, axis=0), told)
         own_first = jnp.concatenate([jnp.zeros((1, legal.shape[1])), others])
         return jnp.roll(own_first, seat, axis=0)

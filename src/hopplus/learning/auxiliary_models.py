@@ -15,7 +15,7 @@ from hopplus.learning.online_goal import OnlineGoal
 from hopplus.learning.online_opponent import OnlineOpponent, fitted_settings, with_room_for_goals
 from hopplus.learning.online_world import OnlineWorld
 from hopplus.models.part import Part
-from hopplus.players.mind import Parts
+from hopplus.players.parts import Parts
 from hopplus.registry import Registry
 from hopplus.types import Params
 

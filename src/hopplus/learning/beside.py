@@ -151,7 +151,7 @@ def make_beside(
     for name, settings in config.fitted.items():
         learner = AUXILIARY_MODELS[name].learner
         assert learner is not None
-        made.append(learner(game, actor.parts, settings, sets, config.updates))
+        made.append(learner(game, actor, settings, sets, config.updates))
     dreams = None
     if "imagination" in config.parts:
         dreams = Dreams(game, actor, config.imagine, config.ppo, sets)

@@ -11,7 +11,7 @@ from hopplus.learning.trained import Trained, named
 from hopplus.players.mixture import Mixture
 from hopplus.players.player import Player
 from hopplus.players.scripted import scripted
-from hopplus.players.seating import Seating, options
+from hopplus.players.seating import Seating, Sitter, options
 from hopplus.types import Params
 
 
@@ -30,7 +30,7 @@ class Company:
             for (player, seats), params in zip(self.seating.groups, fresh, strict=True)
         )
 
-    def _known(self, player: Player, fresh: Params, seats: int) -> Params:
+    def _known(self, player: Sitter, fresh: Params, seats: int) -> Params:
         if isinstance(player, Mixture):
             pairs = zip(player.players, fresh, strict=True)
             return tuple(self._known(one, params, seats) for one, params in pairs)
@@ -59,12 +59,15 @@ def make_company(
             return learner
         if name in known:
             return fitting(known[name], name, game).playing(game, search)
-        if MIXED in name:
-            return Mixture(tuple(player(one) for one in options(name)), trial=trial)
         return scripted(name, game)
 
+    def sitter(name: str) -> Sitter:
+        if MIXED in name:
+            return Mixture(tuple(player(one) for one in options(name)))
+        return player(name)
+
     trained = {one: known[one].params for name in names for one in options(name) if one in known}
-    return Company(Seating(tuple(player(name) for name in names)), trained)
+    return Company(Seating(tuple(sitter(name) for name in names), trial), trained)
 
 
 def fitting(trained: Trained, name: str, game: Game) -> Trained:

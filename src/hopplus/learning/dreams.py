@@ -1,7 +1,7 @@
 """Imagined play as something the policy learns from."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
@@ -20,6 +20,7 @@ from hopplus.models.world import World
 from hopplus.planning.imagine import Dream, Imagination
 from hopplus.planning.simulate import LearnedStage, Scene
 from hopplus.players.actor import Actor
+from hopplus.players.context.context import suppose
 from hopplus.players.mind import Mind
 from hopplus.types import Act, Memory, View
 
@@ -90,9 +91,12 @@ class Dreams:
         def decide(memory: Any, view: Any, key: jax.Array) -> Any:
             return self.act(self.actor, mind, memory, view, key)
 
-        goals_about = self.actor.parts.goals_about
+        def supposed(inferred: jax.Array, key: jax.Array) -> jax.Array:
+            return suppose(context, context.about_others(inferred), key)
+
+        context = self.actor.context
         stage = self.dynamics(mind.world, self.game.horizon)
-        return Imagination(decide, mind.opponents, stage, goals_about)
+        return Imagination(decide, mind.opponents, stage, supposed)
 
     def starts(self, ring: Moments, key: jax.Array) -> tuple[Scene, Any]:
         """[H, sets, lanes] real moments in which seats of the set were present, and their memories
@@ -144,6 +148,10 @@ class Dreams:
             valued=present if c.critic_on == "both" else jnp.zeros_like(present),
             imagined=jnp.ones_like(present),
         )
+        if self.actor.context.learned_by_policy:
+            # Each real moment comes with its memory, so that nothing before it matters.
+            number = jnp.zeros_like(dream.begins, jnp.int32)
+            steps = replace(steps, before=dream.memory, begins=dream.begins, episode=number)
         return flat(steps)
 
 

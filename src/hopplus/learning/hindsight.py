@@ -12,7 +12,6 @@ from hopplus.learning.moments import Moments
 from hopplus.models.goal import GoalCode, GoalPrior
 from hopplus.models.history import recalled
 from hopplus.models.inference import InferencePart, selected
-from hopplus.models.memory import forgotten, state_of
 from hopplus.models.nets import ActorCritic
 from hopplus.models.opponent import others_views
 from hopplus.players.mind import Mind
@@ -25,7 +24,7 @@ class Stretch(eqx.Module):
     state: State  # before each step
     joint: jax.Array  # [T, N] int32
     done: jax.Array  # [T] bool, the episode ended with the step
-    fresh: jax.Array  # [T] bool, memories begin anew; not at the first step, whose are known
+    fresh: jax.Array  # [T] bool, memories begin anew
     memory: jax.Array  # [n, ...] of each learning seat before the first step
 
 
@@ -51,15 +50,16 @@ class Target(eqx.Module):
     after: jax.Array  # [T, ...] memory after each view
 
 
-def stretches_of(played: Moments) -> Stretch:
-    """[B, ...] the games of play [T, B, ...]."""
-    assert played.done is not None
-    over = jnp.pad(played.done[:-1], ((1, 0), (0, 0)))
-    fresh = forgotten(played.memory, over[:, :, None])[:, :, 0]  # alike for all seats
+def stretches_of(played: Moments, across: bool) -> Stretch:
+    """[B, ...] the games of play [T, B, ...]; memories go on across the episodes of a trial, or
+    not."""
+    assert played.begins is not None
+    assert played.episode is not None
+    fresh = played.begins & (played.episode == 0) if across else played.begins
     state, joint, done, fresh = jax.tree.map(
         lambda leaf: jnp.moveaxis(leaf, 1, 0), (played.state, played.joint, played.done, fresh)
     )
-    return Stretch(state, joint, done, fresh, state_of(played.memory)[0])
+    return Stretch(state, joint, done, fresh, played.memory[0])
 
 
 def seen_by(game: Game, stretch: Stretch, seat: jax.Array, own: jax.Array) -> Seen:
@@ -98,11 +98,10 @@ class Hindsight:
 
     def __call__(self, mind: Mind, seen: Seen, key: jax.Array) -> Target:
         """The goals that the others of a stretch turn out to have had, as far as it tells."""
-        assert mind.inference is not None
         assert mind.prior is not None
         part, c = self.part, self.config
-        before, after = recalled(mind.inference.history, seen.memory, seen.view, seen.fresh)
-        codes = jax.vmap(part.codes, in_axes=(None, 0))(mind.inference, after)
+        before, after = recalled(mind.context.history, seen.memory, seen.view, seen.fresh)
+        codes = jax.vmap(part.codes, in_axes=(None, 0))(mind.context, after)
         inferred = codes.mean  # [T, J, G]
         steps, others = len(seen.fresh), part.seats - 1
         later = jnp.arange(steps)[:, None] + jnp.arange(1, c.horizon + 1)  # [T, H]

@@ -10,7 +10,7 @@ from hopplus.config import ConfigError, TrainConfig
 from hopplus.games import make_game
 from hopplus.learning.auxiliary_models import AUXILIARY_MODELS
 from hopplus.learning.parts import load_first
-from hopplus.players.mind import make_parts
+from hopplus.players.actor import make_actor
 from hopplus.runs.checkpoint import filled, read_arrays, write_arrays
 from hopplus.types import Params
 
@@ -46,7 +46,7 @@ def find_initial(config: TrainConfig) -> tuple[TrainConfig, Initial]:
         kept = replace(getattr(config, name), from_run=f"{FOLDER}{name}.safetensors", **known)
         changed: dict[str, Any] = {name: kept}
         config = replace(config, **changed)
-    parts = make_parts(make_game(config.game), config)
+    parts = make_actor("learn", make_game(config.game), config).parts
     return config, Initial({name: STARTS[name].adapt(one, parts) for name, one in found.items()})
 
 
@@ -60,7 +60,7 @@ def write_initial(folder: Path, initial: Initial) -> None:
 
 def read_initial(folder: Path, config: TrainConfig) -> Initial:
     """What `write_initial` put into a run's folder."""
-    parts = make_parts(make_game(config.game), config)
+    parts = make_actor("learn", make_game(config.game), config).parts
     found = {}
     for name, start in STARTS.items():
         inside = getattr(config, name).from_run

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import equinox as eqx
 import jax
@@ -16,13 +16,13 @@ from hopplus.games.game import Game, views
 from hopplus.learning.beside import BesidePolicy, Kept
 from hopplus.learning.company import Company
 from hopplus.learning.imitation import imitation_loss
-from hopplus.learning.moments import Moments, goals_taken, moments_of
+from hopplus.learning.moments import Moments, moments_of
 from hopplus.learning.online import by_set
 from hopplus.learning.ppo import Batch, explained, ppo_loss
 from hopplus.learning.returns import lambda_returns, shared_reward
 from hopplus.learning.rollout import Play, rollout, start
-from hopplus.models.history import recalled
-from hopplus.models.memory import forgotten, state_of
+from hopplus.learning.through_time import minibatch_rows, replay_games
+from hopplus.models.nets import ActorCritic
 from hopplus.players.actor import Actor
 from hopplus.players.mind import Mind
 from hopplus.players.planner import Planner
@@ -30,7 +30,6 @@ from hopplus.players.seating import Seating
 from hopplus.types import Memory, Params, Trajectory, View
 
 Metrics = dict[str, jax.Array]
-Improved: TypeAlias = tuple[Params, optax.OptState]  # [sets, ...] the policy and its optimiser
 
 
 class Lesson(eqx.Module):
@@ -39,6 +38,16 @@ class Lesson(eqx.Module):
     plays: Play  # [B, ...] the games after what was played
     trajectory: Trajectory  # [T, B, ...]
     batch: Batch  # [sets, M, ...] what the policy learned from
+
+
+class Improved(eqx.Module):
+    """What the policy's loss improves, [sets, ...]."""
+
+    policy: ActorCritic
+    context: Params | None  # None for one that learns by other means, or not at all
+
+
+Step: TypeAlias = tuple[Improved, optax.OptState]  # what an update replaces by what is better
 
 
 class Learning(eqx.Module):
@@ -66,7 +75,7 @@ class Learner:
     # Functions by which it works, as fields: the diagnosis tries itself on learners in which one of
     # them makes a mistake, and wants them to be alike in everything else.
     assemble: Callable[[Batch, int], Batch] = by_set  # steps [T, B, n] for each set of parameters
-    commit: Callable[[Improved, Improved, jax.Array], Improved] = lambda old, new, updates: new
+    commit: Callable[[Step, Step, jax.Array], Step] = lambda old, new, updates: new
     log_episodes: Callable[[jax.Array, Trajectory], tuple[jax.Array, Metrics]] = (
         lambda so_far, trajectory: episode_metrics(so_far, trajectory)
     )
@@ -136,7 +145,7 @@ class Learner:
         played = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
         return Learning(
             params=params,
-            optimiser=jax.vmap(self.optimiser.init)(minds.policy),
+            optimiser=jax.vmap(self.optimiser.init)(self.improved(minds)),
             kept=self.beside.init(minds, played),
             plays=plays,
             returns=jnp.zeros((self.config.games, self.game.seats)),
@@ -162,14 +171,23 @@ class Learner:
         """The parameters of everyone with those of the learning player in place."""
         return tuple(minds if group == self.learning else old for group, old in enumerate(params))
 
+    def improved(self, minds: Mind) -> Improved:
+        """What the policy's loss is to improve of minds [sets, ...]."""
+        context = minds.context if self.actor.context.learned_by_policy else None
+        return Improved(minds.policy, context)
+
+    def with_improved(self, minds: Mind, improved: Improved) -> Mind:
+        """The minds with that in place."""
+        context = minds.context if improved.context is None else improved.context
+        return replace(minds, policy=improved.policy, context=context)
+
     def _play(self, params: tuple[Params, ...], plays: Play) -> tuple[Play, Trajectory, Moments]:
         plays, trajectory = rollout(self.game, self.seating, params, plays, self.config.unroll)
-        size = self.actor.parts.goal_size
-        played = moments_of(trajectory, self.learning, self.seats, size)
-        if belief := self.actor.parts.belief:
-            goals = goals_taken(trajectory.outcome, self.seats, belief.config.none)
-            played = replace(played, inferred=goals)
-        return plays, trajectory, played
+        context = self.actor.context
+        played = moments_of(trajectory, self.learning, self.seats, context.size)
+        assert played.inferred is not None
+        known = context.known_later(played.inferred, trajectory.outcome, self.seats)
+        return plays, trajectory, replace(played, inferred=known)
 
     def update(self, now: Learning) -> tuple[Learning, Metrics]:
         """Play `unroll` steps of every game and improve on them."""
@@ -186,10 +204,10 @@ class Learner:
         minds, kept, lessons, found = self.beside.learn(
             minds, now.kept, played, batch, now.updates, jax.random.fold_in(key_epochs, 1)
         )
-        policy, optimiser, losses = self.improve(
-            minds.policy, now.optimiser, lessons, now.updates, key_epochs
+        improved, optimiser, losses = self.improve(
+            self.improved(minds), now.optimiser, lessons, now.updates, key_epochs
         )
-        params = self.with_minds(now.params, replace(minds, policy=policy))
+        params = self.with_minds(now.params, self.with_improved(minds, improved))
         returns, episodes = self.log_episodes(now.returns, trajectory)
         after = Learning(params, optimiser, kept, plays, returns, key, now.updates + 1)
         shown = Lesson(plays, trajectory, lessons)
@@ -213,7 +231,7 @@ class Learner:
         returns = over_games(reward, value, valued, done, self.discount, c.mix)
         steps = Batch(
             view=jax.tree.map(lambda leaf: leaf[:, :, seats], seen),
-            inferred=trajectory.act.inferred[:, :, seats, : self.actor.parts.goal_size],
+            inferred=trajectory.act.inferred[:, :, seats, : self.actor.context.size],
             action=trajectory.act.action[:, :, seats],
             log_prob=trajectory.act.log_prob[:, :, seats],
             value=value[:-1],
@@ -227,34 +245,27 @@ class Learner:
         count = 1 if self.actor.shares_params else len(seats)
         return self.assemble(steps, count)
 
-    def _remembered(self, trajectory: Trajectory) -> dict[str, jax.Array]:
-        """[T, B, n, ...] the memories before each step, and where they began anew."""
-        if not self.actor.remembers:
+    def _remembered(self, trajectory: Trajectory) -> dict[str, Any]:
+        """[T, B, n, ...] the memories before each step, and where episodes begin; only for a
+        context that the policy's loss improves, which has to go through them again."""
+        if not self.actor.context.learned_by_policy:
             return {}
-        memory = trajectory.memory[self.learning]
-        before = state_of(memory)
-        over = jnp.pad(trajectory.outcome.done[:-1], ((1, 0), (0, 0)))[:, :, None]
-        fresh = jnp.broadcast_to(forgotten(memory, over), before.shape[:3])
-        return {"before": before, "fresh": fresh}
+        shape = (*trajectory.begins.shape, len(self.seats))
+        return {
+            "before": trajectory.memory[self.learning],
+            "begins": jnp.broadcast_to(trajectory.begins[..., None], shape),
+            "episode": jnp.broadcast_to(trajectory.episode[..., None], shape),
+        }
 
-    def recalled(self, policy: Params, part: Batch) -> Batch:
-        """Whole games [k * T * g] of a set with what the policy remembers now, from what it did
-        remember before the first of them."""
-        assert part.before is not None
-        seats, steps = self.beside.seats.shape[1], self.config.unroll
-
-        def games(leaf: jax.Array) -> jax.Array:  # [k * g, T, ...]
-            rows = leaf.reshape(seats, steps, -1, *leaf.shape[1:])
-            return jnp.moveaxis(rows, 1, 2).reshape(-1, steps, *leaf.shape[1:])
-
-        def rows(leaf: jax.Array) -> jax.Array:
-            split = leaf.reshape(seats, -1, steps, *leaf.shape[2:])
-            return jnp.moveaxis(split, 2, 1).reshape(-1, *leaf.shape[2:])
-
-        before, view, fresh = jax.tree.map(games, (part.before, part.view, part.fresh))
-        over_games = jax.vmap(recalled, in_axes=(None, 0, 0, 0))
-        _, after = over_games(policy.history, before[:, 0], view, fresh)
-        return replace(part, inferred=rows(after))
+    def replayed(self, context: Params, part: Batch) -> Batch:
+        """Whole games of a set with the context as it would be now: rows [k * T * g] of real ones,
+        then [H * l] of imagined ones."""
+        lengths = [(self.beside.seats.shape[1], self.config.unroll)]
+        imagined = 0
+        if dreams := self.beside.dreams:
+            imagined = dreams.config.horizon * (dreams.lanes // self.config.minibatches)
+            lengths.append((1, dreams.config.horizon))
+        return replay_games(self.actor.context, context, part, imagined, lengths)
 
     def values(self, minds: Mind, memory: Memory, seen: View) -> jax.Array:
         """[B, n] what the learning seats hope for, with their memories and views [B, n, ...]."""
@@ -270,43 +281,45 @@ class Learner:
 
     def improve(
         self,
-        sets: Params,
+        sets: Improved,
         optimiser: optax.OptState,
         batch: Batch,
         updates: jax.Array,
         key: jax.Array,
-    ) -> tuple[Params, optax.OptState, Metrics]:
+    ) -> tuple[Improved, optax.OptState, Metrics]:
         """Several passes over the batch in random minibatches, every set of parameters alike."""
         c = self.config
         entropy_weight = self.entropy_weight(updates)
 
-        def loss(params: Params, part: Batch) -> tuple[jax.Array, Metrics]:
-            if self.actor.remembers:
-                part = self.recalled(params, part)
+        through_time = self.actor.context.learned_by_policy
+
+        def loss(params: Improved, part: Batch) -> tuple[jax.Array, Metrics]:
+            if through_time:
+                part = self.replayed(params.context, part)
             if self.search:
-                return imitation_loss(params, part, self.actor.judge, c.value_weight)
-            return ppo_loss(params, part, self.actor.judge, c, entropy_weight)
+                return imitation_loss(params.policy, part, self.actor.judge, c.value_weight)
+            return ppo_loss(params.policy, part, self.actor.judge, c, entropy_weight)
 
         def step(
-            params: Params, optimiser: optax.OptState, part: Batch
-        ) -> tuple[Params, optax.OptState, Metrics]:
+            params: Improved, optimiser: optax.OptState, part: Batch
+        ) -> tuple[Improved, optax.OptState, Metrics]:
             (_, parts), slope = jax.value_and_grad(loss, has_aux=True)(params, part)
             change, optimiser = self.optimiser.update(slope, optimiser, params)
             parts["gradient_norm"] = optax.tree.norm(slope)
             return optax.apply_updates(params, change), optimiser, parts
 
         def minibatch(
-            carry: tuple[Params, optax.OptState], rows: jax.Array
-        ) -> tuple[tuple[Params, optax.OptState], Metrics]:
+            carry: tuple[Improved, optax.OptState], rows: jax.Array
+        ) -> tuple[tuple[Improved, optax.OptState], Metrics]:
             part = jax.tree.map(lambda leaf: leaf[:, rows], batch)
             params, optimiser, parts = jax.vmap(step)(*carry, part)
             return (params, optimiser), parts
 
         def epoch(
-            carry: tuple[Params, optax.OptState], key: jax.Array
-        ) -> tuple[tuple[Params, optax.OptState], Metrics]:
+            carry: tuple[Improved, optax.OptState], key: jax.Array
+        ) -> tuple[tuple[Improved, optax.OptState], Metrics]:
             real = c.steps * self.beside.seats.shape[1]
-            rows = minibatch_rows(key, real, c.minibatches, c.games, self.actor.remembers)
+            rows = minibatch_rows(key, real, c.minibatches, c.games, through_time)
             if dreams := self.beside.dreams:  # every minibatch has its share of them
                 key_dreams = jax.random.fold_in(key, 1)
                 more = minibatch_rows(key_dreams, dreams.rows, c.minibatches, dreams.lanes, True)
@@ -316,23 +329,6 @@ class Learner:
         carry, parts = jax.lax.scan(epoch, (sets, optimiser), jax.random.split(key, c.epochs))
         carry = self.commit((sets, optimiser), carry, updates)
         return *carry, jax.tree.map(lambda leaf: leaf.mean(axis=(0, 1)), parts)
-
-
-def minibatch_rows(
-    key: jax.Array, rows: int, minibatches: int, games: int, whole_games: bool
-) -> jax.Array:
-    """[minibatches, rows / minibatches] int32, the rows of a batch in random parts.
-
-    Rows run [..., B]: a row's game is its number modulo `games`. Parts are any rows; or, for
-    players with memory and where shuffling all of them is not worth its time, `whole_games`, each
-    game's steps together and in their order. Games that do not divide are left out this time.
-    """
-    if not whole_games:
-        return jax.random.permutation(key, rows).reshape(minibatches, -1)
-    kept = games - games % minibatches
-    chosen = jax.random.permutation(key, games)[:kept].reshape(minibatches, 1, -1)
-    first_rows = jnp.arange(0, rows, games)[None, :, None]
-    return (first_rows + chosen).reshape(minibatches, -1)
 
 
 def episode_metrics(so_far: jax.Array, trajectory: Trajectory) -> tuple[jax.Array, Metrics]:

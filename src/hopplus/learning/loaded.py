@@ -29,8 +29,8 @@ def _act(
 
 
 @eqx.filter_jit
-def _again(player: Actor | Planner, memory: Memory, view: View) -> Memory:
-    return player.again(memory, view)
+def _carry(player: Actor | Planner, memory: Memory, view: View) -> Memory:
+    return player.carry(memory, view)
 
 
 class LoadedPlayer:
@@ -60,12 +60,12 @@ class LoadedPlayer:
         self.reset()
 
     def reset(self, last: Mapping[str, Any] | None = None) -> None:
-        """A new episode begins; `last` is what was seen at the end of the one before, for players
-        that remember something from one to the next."""
-        if last is None or not self._player.keeps:
+        """A new episode begins: of a new trial, or of the same one as before, with `last` what was
+        seen at the end of that, for players that carry something from one to the next."""
+        if last is None or not self._player.carries:
             self._memory = self._player.start()
         else:
-            self._memory = _again(self._player, self._memory, _view(last))
+            self._memory = _carry(self._player, self._memory, _view(last))
 
     def act(self, observation: Mapping[str, Any]) -> int:
         """The action for one observation of the PettingZoo adapter."""

@@ -8,7 +8,7 @@ import numpy as np
 from hopplus.games.game import Game, repeat_step, views
 from hopplus.learning.ring import capacity, empty_ring
 from hopplus.models.opponent import others_views
-from hopplus.types import Memory, Outcome, Sample, State, Trajectory, View
+from hopplus.types import Memory, Sample, State, Trajectory, View
 
 
 class Moments(eqx.Module):
@@ -25,6 +25,8 @@ class Moments(eqx.Module):
     # where goals are what can be taken, what they turned out to be after
     memory: Memory = None  # [n, ...] of each before the step
     key: jax.Array | None = None  # [2] uint32, the data of the step's key
+    begins: jax.Array | None = None  # [] bool, it is the first step of an episode
+    episode: jax.Array | None = None  # [] int32, the episode's number in its trial
 
 
 def moments_of(trajectory: Trajectory, group: int, seats: np.ndarray, size: int) -> Moments:
@@ -38,27 +40,9 @@ def moments_of(trajectory: Trajectory, group: int, seats: np.ndarray, size: int)
         inferred=trajectory.act.inferred[:, :, seats, :size],
         memory=trajectory.memory[group],
         key=trajectory.key,
+        begins=trajectory.begins,
+        episode=trajectory.episode,
     )
-
-
-def goals_taken(outcome: Outcome, seats: np.ndarray, none: bool = False) -> jax.Array:
-    """[T, B, n, (N - 1) * K] what each other of the seats is after, as it turned out: one-hot the
-    kind that it takes next in the episode, in the seats' order; zeros if that was not seen. With
-    `none`, a further kind is that it was seen to take nothing."""
-
-    def step(later: jax.Array, now: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
-        took, done = now
-        later = jnp.where(done[:, None, None], nothing, later)
-        after = jnp.where(took.any(axis=-1, keepdims=True), took, later)
-        return after, after
-
-    took = (outcome.took > 0).astype(jnp.float32)  # [T, B, N, K]
-    took = jnp.pad(took, ((0, 0), (0, 0), (0, 0), (0, none)))
-    nothing = jax.nn.one_hot(took.shape[-1] - 1, took.shape[-1]) * none
-    found = jax.lax.scan(step, jnp.zeros_like(took[0]), (took, outcome.done), reverse=True)[1]
-    count = found.shape[2]
-    others = (seats[:, None] + np.arange(1, count)) % count  # [n, N - 1]
-    return found[:, :, others].reshape(*found.shape[:2], len(seats), -1)
 
 
 def empty_steps(rows: Moments, buffer: int) -> Moments:

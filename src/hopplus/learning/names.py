@@ -1,15 +1,19 @@
-"""What a name of learned players means: `runs/a`, `runs/a#1`, `runs/a@2`, `runs/a#1@2`.
+"""What the name of a player means, the same on every command.
 
-Behind a `#` stands one of the run's seeds, as tables show them, behind an `@` one of its seats. The
-same holds on every command; scripted players have names of their own.
+`runs/a`, `runs/a#1`, `runs/a@2`, `runs/a#1@2` are of a run: behind a `#` stands one of its seeds,
+as tables show them, behind an `@` one of its seats. `player.safetensors` is a file that `hopplus
+export` wrote. All other names are of presets, where one may learn first, or of players that have
+not learned, which `players.scripted` knows: `stag`, or somebody's own as `module:function`.
 """
 
 import re
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
 
 from hopplus.config import MIXED, ConfigError, TrainConfig
 from hopplus.players.seating import options
+from hopplus.presets import PRESETS
 from hopplus.runs.folder import RunFolder, open_run
 
 PLAYER_FILE = ".safetensors"
@@ -78,9 +82,27 @@ def check_seed_of(run: RunFolder, seed: int) -> int:
     return seeds.index(seed)
 
 
+class Kind(Enum):
+    """What a name may mean, on any command."""
+
+    RUN = "a run, or somebody of it"
+    FILE = "an exported player"
+    PRESET = "settings to learn with first"
+    PLAYER = "a player that has not learned: a scripted one, or module:function"
+
+
+def kind_of(name: str) -> Kind:
+    """What one name means; those of a mixture are asked about one by one."""
+    if name.endswith(PLAYER_FILE):
+        return Kind.FILE
+    if any(mark in name for mark in ("/", *MARKS)) or (_exists(Path(name) / "config.json")):
+        return Kind.RUN
+    return Kind.PRESET if name in PRESETS else Kind.PLAYER
+
+
 def is_guest(name: str) -> bool:
-    """Whether a name means a run or a player's file, and no script."""
-    return any(mark in name for mark in ("/", *MARKS)) or name.endswith(PLAYER_FILE)
+    """Whether a name means someone who has learned elsewhere: of a run, or in a file."""
+    return kind_of(name) in (Kind.RUN, Kind.FILE)
 
 
 def is_inside(name: str) -> bool:
@@ -93,7 +115,7 @@ def full_name(name: str, seat: int) -> str:
     sit in, unless others are named."""
 
     def full(one: str) -> str:
-        if not is_guest(one) or one.endswith(PLAYER_FILE):
+        if kind_of(one) is not Kind.RUN:
             return one
         said = read_run_name(one)
         first = said.open().config().seed

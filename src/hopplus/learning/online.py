@@ -16,7 +16,8 @@ from hopplus.learning.moments import Moments
 from hopplus.learning.ppo import Batch
 from hopplus.learning.ring import capacity, empty_ring, pushed
 from hopplus.models.part import Metrics, Part, fit_loss
-from hopplus.players.mind import Mind, Parts
+from hopplus.players.actor import Actor
+from hopplus.players.mind import Mind
 from hopplus.types import Params, Sample, View
 
 Tree = TypeVar("Tree")
@@ -40,7 +41,7 @@ class OnlinePart:
     """
 
     game: Game
-    parts: Parts  # the models of the player
+    actor: Actor  # whose models these are
     config: Any  # an `OnlineConfig`
     seats: np.ndarray  # [sets, k]
     updates: int  # how many there will be

@@ -19,6 +19,7 @@ from hopplus.models.goal import GoalPrior
 from hopplus.models.inference import GoalInference, InferencePart
 from hopplus.models.opponent import OpponentModel
 from hopplus.models.part import Metrics
+from hopplus.players.context.goals import GoalsContext
 from hopplus.players.mind import Mind
 from hopplus.types import Sample, View
 
@@ -60,8 +61,9 @@ class OnlineGoal(OnlinePart):
 
     @property
     def part(self) -> InferencePart:
-        assert self.parts.inference is not None
-        return self.parts.inference
+        context = self.actor.context
+        assert isinstance(context, GoalsContext)  # which is what goals are learned for
+        return context.part
 
     @property
     def hindsight(self) -> Hindsight:
@@ -71,7 +73,7 @@ class OnlineGoal(OnlinePart):
         return jax.vmap(self.optimiser.init)(_params(minds))
 
     def rows(self, played: Moments) -> Stretch:
-        return stretches_of(played)
+        return stretches_of(played, self.part.across)
 
     def measure(self, minds: Mind, played: Moments, key: jax.Array) -> Metrics:
         """`hit` is how often the inferred goals are nearer to those that hindsight selects than to
@@ -110,7 +112,7 @@ class OnlineGoal(OnlinePart):
             mind: Mind, state: optax.OptState, seats: jax.Array, key: jax.Array
         ) -> tuple[GoalParams, optax.OptState, Metrics]:
             def loss(params: GoalParams, drawn: Drawn) -> tuple[jax.Array, Metrics]:
-                now = replace(mind, inference=params.inference, prior=params.prior)
+                now = replace(mind, context=params.inference, prior=params.prior)
                 losses, weights = jax.vmap(lambda one: self._losses(now, one))(drawn)
                 totals = {
                     name: value.sum() / jnp.maximum(weights[name].sum(), 1)
@@ -127,7 +129,7 @@ class OnlineGoal(OnlinePart):
         params, optimiser, losses = jax.vmap(one)(
             minds, beside.optimiser, jnp.asarray(self.seats), keys
         )
-        minds = replace(minds, inference=params.inference, prior=params.prior)
+        minds = replace(minds, context=params.inference, prior=params.prior)
         return minds, Beside(optimiser, beside.ring), losses
 
     @property
@@ -176,7 +178,7 @@ class OnlineGoal(OnlinePart):
         count = min(games, self.config.batch)
         key_games, key_select = jax.random.split(key)
         chosen = jax.random.permutation(key_games, games)[:count]
-        stretches = rows_at(stretches_of(played), chosen)
+        stretches = rows_at(stretches_of(played, self.part.across), chosen)
 
         def of_game(
             mind: Mind, stretch: Stretch, seat: jax.Array, own: jax.Array, key: jax.Array
@@ -210,14 +212,13 @@ class OnlineGoal(OnlinePart):
 
     def _losses(self, mind: Mind, drawn: Drawn) -> tuple[Metrics, Metrics]:
         """Sums of the named losses over a stretch, and of their weights."""
-        assert mind.inference is not None
         assert mind.prior is not None
         seen = seen_by(self.game, drawn.stretch, drawn.seat, drawn.own)
         key_select, key_draw, key_prior = jax.random.split(drawn.key, 3)
         found = self.hindsight(mind, seen, key_select)
         steps = len(seen.fresh)
         losses = jax.vmap(self.part.losses, in_axes=(None, 0, 0, 0, 0, 0, 0))(
-            mind.inference,
+            mind.context,
             found.before,
             found.after,
             seen.view.planes,
@@ -296,6 +297,5 @@ class OnlineGoal(OnlinePart):
 
 
 def _params(minds: Mind) -> GoalParams:
-    assert minds.inference is not None
     assert minds.prior is not None
-    return GoalParams(minds.inference, minds.prior)
+    return GoalParams(minds.context, minds.prior)

@@ -14,9 +14,10 @@ from hopplus.learning.moments import Moments, other_samples
 from hopplus.learning.online import CHECKED, Beside, OnlinePart, fitted, flat
 from hopplus.learning.ring import drawn_rows, rows_at
 from hopplus.models.nets import Mlp
-from hopplus.models.opponent import OpponentModel
+from hopplus.models.opponent import OpponentModel, OpponentPart
 from hopplus.models.part import Metrics
-from hopplus.players.mind import Mind, Parts
+from hopplus.players.mind import Mind
+from hopplus.players.parts import Parts
 from hopplus.types import Sample
 
 
@@ -27,6 +28,11 @@ class OnlineOpponent(OnlinePart):
     config: OpponentOnline
     name: ClassVar[str] = "opponent"
 
+    @property
+    def part(self) -> OpponentPart:
+        assert self.actor.parts.opponent is not None
+        return self.actor.parts.opponent
+
     def init_optimiser(self, minds: Mind) -> optax.OptState:
         return jax.vmap(jax.vmap(self.optimiser.init))(minds.opponents)
 
@@ -35,8 +41,7 @@ class OnlineOpponent(OnlinePart):
 
     def measure(self, minds: Mind, played: Moments, key: jax.Array) -> Metrics:
         """By class [A]: how many actions there were, and how many of them were the likeliest."""
-        part = self.parts.opponent
-        assert part is not None
+        part = self.part
         fresh = self.rows(played)
 
         def one(model: OpponentModel, samples: Sample) -> Metrics:
@@ -55,9 +60,7 @@ class OnlineOpponent(OnlinePart):
         return {**sums, "accuracy": sums["hit"].sum(axis=-1) / total}
 
     def fit(self, minds: Mind, beside: Beside, key: jax.Array) -> tuple[Mind, Beside, Metrics]:
-        part, c = self.parts.opponent, self.config
-        assert part is not None
-
+        part, c = self.part, self.config
         assert minds.opponents is not None
         samples = self._drawn(beside.ring, key, c.fits * c.batch)
 
@@ -90,11 +93,11 @@ class OnlineOpponent(OnlinePart):
 
     def _samples(self, moment: Moments, seat: jax.Array, own: jax.Array) -> Sample:
         assert moment.inferred is not None
-        goals = self.parts.goals_about(moment.inferred[own])
+        goals = self.actor.context.about_others(moment.inferred[own])
         samples = other_samples(self.game, moment, seat, goals)
-        if not self.parts.belief:
+        if not self.actor.context.gives_chances:
             return samples
-        # Nothing is learned of someone who was not seen to take anything.
+        # Of someone who was not seen to have any of the goals, nothing is learned.
         known = goals.any(axis=1, keepdims=True)
         return replace(samples, present=samples.present & known)
 

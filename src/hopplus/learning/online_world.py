@@ -30,8 +30,8 @@ class OnlineWorld(OnlinePart):
 
     @property
     def part(self) -> WorldPart:
-        assert self.parts.world is not None
-        return self.parts.world
+        assert self.actor.parts.world is not None
+        return self.actor.parts.world
 
     def init_optimiser(self, minds: Mind) -> optax.OptState:
         return jax.vmap(self.optimiser.init)(minds.world)

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from hopplus.config import PPOConfig
-from hopplus.types import Params, View
+from hopplus.types import Memory, Params, View
 
 
 class Batch(eqx.Module):
@@ -24,8 +24,9 @@ class Batch(eqx.Module):
     valued: jax.Array  # [M] bool; only these count for the value
     aim: jax.Array | None = None  # [M, A] log-probabilities after a search; None without any
     imagined: jax.Array | None = None  # [M] bool, was only imagined; None where nothing was
-    before: jax.Array | None = None  # [M, J] what was remembered before; None without a memory
-    fresh: jax.Array | None = None  # [M] bool, the memory began anew
+    before: Memory = None  # [M, ...] what was remembered before; None where it is not gone through
+    begins: jax.Array | None = None  # [M] bool, an episode began; None likewise
+    episode: jax.Array | None = None  # [M] int32, the episode's number in its trial; None likewise
 
 
 def mean_of(values: jax.Array, mask: jax.Array) -> jax.Array:

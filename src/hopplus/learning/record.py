@@ -45,7 +45,7 @@ def record(
         key_step = jax.random.fold_in(key, 1 + game.seats)  # as one more of the split would be
         key, *keys_act = jax.random.split(key, 1 + game.seats)
         seen = views(game, state)
-        memory, act = seating.act(params, memory, seen, jnp.stack(keys_act))
+        memory, act = seating.act(params, memory, seen, jnp.stack(keys_act), choices)
         after, outcome = game.step(state, act.action, key_step)
         row = Rows(
             planes=seen.planes > 0,
@@ -61,7 +61,7 @@ def record(
         )
         return (after, memory, key, over | outcome.done), (row, over)
 
-    start = (state, seating.seated(choices), key, jnp.bool_(False))
+    start = (state, seating.start(choices), key, jnp.bool_(False))
     _, (rows, over) = jax.lax.scan(step, start, None, length=game.horizon + 1)
     return rows, (~over).sum() + 1
 

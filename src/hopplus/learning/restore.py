@@ -16,16 +16,19 @@ from hopplus.learning.learner import Learner
 from hopplus.learning.names import (
     INSIDE,
     PLAYER_FILE,
+    Kind,
     RunName,
     check_seed_of,
     full_name,
     is_guest,
     is_inside,
+    kind_of,
     read_run_name,
 )
 from hopplus.learning.parts import check_world
 from hopplus.learning.trained import Trained, named, read_player, write_player
 from hopplus.players.actor import make_actor
+from hopplus.players.context.context import Context
 from hopplus.players.planner import with_search
 from hopplus.players.scripted import mixed_names
 from hopplus.players.seating import options, split_names
@@ -77,7 +80,7 @@ def find_guests(names: list[str]) -> dict[str, Trained]:
 
 def find_trained(name: str) -> Trained:
     """The player that `runs/a#1@2` or `player.safetensors` means."""
-    if name.endswith(PLAYER_FILE):
+    if kind_of(name) is Kind.FILE:
         return read_player(Path(name))
     said = read_run_name(name)
     if said.seat is None:
@@ -113,7 +116,7 @@ def players_by_seed(run: RunFolder, seeds: Sequence[int]) -> dict[int, dict[int,
         """The player at these places on the axes of seeds and of learning seats."""
         which = 0 if actor.shares_params else number
         params = jax.tree.map(lambda leaf: jax.device_put(leaf[place][which]), learned)
-        player = Trained(actor, params, search, config.ppo.prosociality)
+        player = Trained(actor, params, search, config.ppo.prosociality, config)
         return named(player, f"seat {seats[number]}")
 
     return {
@@ -162,10 +165,10 @@ def make_learner(
     config: TrainConfig,
     guests: dict[str, Trained],
     initial: Initial | None = None,
-    shown: int = 0,
+    context: Context | None = None,
 ) -> Learner:
     """The learner a configuration describes, with the trained players it names and the parts that
-    were learned before; it may be shown who of so many kinds the others are."""
+    were learned before; with the context that it names, or that one."""
     names = seat_names(config)
     if any("learn" in options(name) and name != "learn" for name in names):
         raise ConfigError("learn cannot be one of a mixture: a seat learns or it does not")
@@ -179,9 +182,9 @@ def make_learner(
         )
     if "world" in config.parts:
         check_world(config.world.model, game)
-    actor = make_actor("learn", game, config, shown)
+    actor = make_actor("learn", game, config, context)
     player = with_search(actor, game, config.search.valuing(config.ppo.discount))
-    company = make_company(names, game, guests, player, trial=config.trial)
+    company = make_company(names, game, guests, player, trial=config.stays)
     group = [player.name for player, _ in company.seating.groups].index("learn")
     seats = company.seating.groups[group][1]
     beside = make_beside(config, game, actor, seats, initial.fields if initial else {})

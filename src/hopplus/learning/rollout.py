@@ -1,5 +1,11 @@
-"""Play: a game and its seated players, step by step, into a trajectory."""
+"""Play: a game and its seated players, step by step, into a trajectory.
 
+An episode is one game from its start to its end; a trial is as many episodes as the seating says,
+with the same players throughout. Who sits there and what is remembered begin anew with a trial, in
+`new_trial` and nowhere else.
+"""
+
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -7,6 +13,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from hopplus.config import FOR_EVER
 from hopplus.games.game import Game, repeat_step, views
 from hopplus.players.seating import Seating
 from hopplus.types import Memory, Params, State, Trajectory, View
@@ -19,18 +26,43 @@ class Play(eqx.Module):
     view: View  # [N, ...] what every seat sees now
     memory: tuple[Memory, ...]
     key: jax.Array
+    choice: jax.Array  # [N] int32, who of each seat's possible players sits there in this trial
+    episode: jax.Array  # [] int32, number of the episode in its trial
+    begins: jax.Array  # [] bool, the next step is the episode's first
 
 
-def start(game: Game, seating: Seating, key: jax.Array) -> Play:
-    """Set up one game."""
+def start(game: Game, seating: Seating, key: jax.Array, choice: jax.Array | None = None) -> Play:
+    """Set up one game, with those of that choice [N] seated, or drawn ones."""
     key_game, key = jax.random.split(key)
-    state = game.init(key_game)
-    return begin(game, seating, state, key)
+    return begin(game, seating, game.init(key_game), key, choice)
 
 
-def begin(game: Game, seating: Seating, state: State, key: jax.Array) -> Play:
+def begin(
+    game: Game, seating: Seating, state: State, key: jax.Array, choice: jax.Array | None = None
+) -> Play:
     """Set up one game from a given state."""
-    return Play(state=state, view=views(game, state), memory=seating.start(), key=key)
+    choice, memory = new_trial(game, seating, key, choice)
+    return Play(
+        state=state,
+        view=views(game, state),
+        memory=memory,
+        key=key,
+        choice=choice,
+        episode=jnp.int32(0),
+        begins=jnp.bool_(True),
+    )
+
+
+def new_trial(
+    game: Game, seating: Seating, key: jax.Array, choice: jax.Array | None = None
+) -> tuple[jax.Array, tuple[Memory, ...]]:
+    """Who sits in each seat [N], drawn with the key of the step to come unless chosen, and the
+    memories they begin a trial with."""
+    if choice is None:
+        # Without mixtures there is nothing to draw, and keys are dear: see `step_keys`.
+        none = jnp.zeros(game.seats, jnp.int32)
+        choice = seating.draw(step_keys(game, key)[2]) if seating.mixed else none
+    return choice, seating.start(choice)
 
 
 def step_keys(game: Game, key: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
@@ -49,15 +81,48 @@ def advance(
 ) -> tuple[Play, Trajectory]:
     """One step of one game; when the episode ends, the next one is set up at once."""
     key, key_game, keys_act, key_step = step_keys(game, play.key)
-    before = play.memory
-    memory, act = seating.act(params, before, play.view, keys_act)
+    memory, act = seating.act(params, play.memory, play.view, keys_act, play.choice)
     after, outcome = game.step(play.state, act.action, key_step)
-    fresh = (game.init(key_game), seating.again(memory, lambda: views(game, after)))
-    state, memory = _where(outcome.done, fresh, (after, memory))
-    present = game.present(play.state)
-    data = jax.random.key_data(key_step)  # plain numbers, which buffers and the host can hold
-    step = Trajectory(play.state, present, before, act, outcome, data)
-    return Play(state=state, view=views(game, state), memory=memory, key=key), step
+    played = replace(play, memory=memory, key=key, state=after)
+    state, memory, choice, episode = _where(
+        outcome.done,
+        (game.init(key_game), *_next_episode(game, seating, played)),
+        (after, memory, play.choice, play.episode),
+    )
+    step = Trajectory(
+        state=play.state,
+        present=game.present(play.state),
+        memory=play.memory,
+        act=act,
+        outcome=outcome,
+        key=jax.random.key_data(key_step),  # plain numbers, which buffers and the host can hold
+        choice=play.choice,
+        episode=play.episode,
+        begins=play.begins,
+    )
+    return Play(state, views(game, state), memory, key, choice, episode, outcome.done), step
+
+
+def _next_episode(
+    game: Game, seating: Seating, play: Play
+) -> tuple[tuple[Memory, ...], jax.Array, jax.Array]:
+    """The memories, the choice and the episode's number after a play at its episode's end: of the
+    same trial, or of a new one."""
+
+    def fresh() -> tuple[tuple[Memory, ...], jax.Array, jax.Array]:
+        choice, memory = new_trial(game, seating, play.key)
+        return memory, choice, jnp.int32(0)
+
+    # Known beforehand, so that who needs no drawing, or no look at the end, does not pay for it.
+    if seating.trial == 1:
+        return fresh()
+    number = play.episode + 1
+    kept = seating.carry(play.memory, play.choice, lambda: views(game, play.state))
+    on = (kept, play.choice, number)
+    found: tuple[tuple[Memory, ...], jax.Array, jax.Array] = (
+        on if seating.trial >= FOR_EVER else _where(number >= seating.trial, fresh(), on)
+    )
+    return found
 
 
 def rollout(

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import jax
 
-from hopplus.config import ConfigError, NetConfig, SearchConfig, from_json, to_json
+from hopplus.config import ConfigError, SearchConfig, TrainConfig, from_json, to_json
+from hopplus.games import make_game
 from hopplus.games.game import Game
-from hopplus.players.actor import Actor
-from hopplus.players.mind import Mind, Parts
+from hopplus.players.actor import Actor, make_actor
+from hopplus.players.mind import Mind
 from hopplus.players.planner import Planner, with_search
 from hopplus.runs.checkpoint import filled, read_arrays, write_arrays
 from hopplus.runs.folder import clear_errors
@@ -25,6 +26,7 @@ class Trained:
     params: Mind  # one set
     search: SearchConfig = field(default_factory=SearchConfig)  # how it looked ahead to learn
     prosociality: float = 0.0  # share of everyone's mean reward in what it values
+    config: TrainConfig = field(default_factory=TrainConfig)  # of its run
 
     @property
     def play(self) -> SearchConfig:
@@ -50,11 +52,8 @@ def write_player(path: Path, trained: Trained) -> None:
     about = {
         "format": FORMAT,
         "name": actor.name,
-        "shape": json.dumps(actor.shape),
-        "actions": json.dumps(actor.actions),
-        "goal_size": json.dumps(actor.goal_size),
-        "net": json.dumps(to_json(actor.net)),
-        "parts": json.dumps(to_json(actor.parts)),
+        # Its making by name and number: a context of one's own is found again by its name.
+        "config": json.dumps(to_json(trained.config)),
         "search": json.dumps(to_json(trained.search)),
         "prosociality": json.dumps(trained.prosociality),
     }
@@ -71,21 +70,15 @@ def read_player(path: Path) -> Trained:
     if about.get("format") != FORMAT:
         raise ConfigError(f"{path} is not a player of this version of hopplus ({FORMAT})")
     try:
-        height, width, planes = json.loads(about["shape"])
-        actor = Actor(
-            about["name"],
-            (height, width, planes),
-            json.loads(about["actions"]),
-            json.loads(about["goal_size"]),
-            from_json(NetConfig, json.loads(about["net"])),
-            from_json(Parts, json.loads(about["parts"])),
-        )
+        config = from_json(TrainConfig, json.loads(about["config"]))
+        actor = make_actor(about["name"], make_game(config.game), config)
         search = from_json(SearchConfig, json.loads(about.get("search", "{}")))
         prosociality = float(json.loads(about.get("prosociality", "0")))
     except (KeyError, TypeError, ValueError) as error:
         raise ConfigError(f"the player {path} does not say what it is: {error}") from error
     like = jax.eval_shape(actor.init, jax.random.key(0))
-    return Trained(actor, filled(like, arrays, str(path)), search, prosociality)
+    trained = Trained(actor, filled(like, arrays, str(path)), search, prosociality, config)
+    return named(trained, actor.name)
 
 
 def named(trained: Trained, name: str, *, greedy: bool = False) -> Trained:

@@ -50,19 +50,24 @@ def given(history: History, view: View) -> jax.Array:
 
 
 def recalled(
-    history: History, memory: jax.Array, views: View, fresh: jax.Array
+    history: History,
+    memory: jax.Array,
+    views: View,
+    fresh: jax.Array,
+    known: jax.Array | None = None,
 ) -> tuple[jax.Array, jax.Array]:
     """The memory before and after each of [T] views in order, [T, ...] each; where `fresh` [T], it
-    begins anew."""
+    begins anew, with nothing or with what is `known` [T, ...] to have been remembered."""
     brought = jax.vmap(given, in_axes=(None, 0))(history, views)
+    known = jnp.zeros((len(fresh), *memory.shape)) if known is None else known
 
     def step(
-        memory: jax.Array, now: tuple[jax.Array, jax.Array]
+        memory: jax.Array, now: tuple[jax.Array, jax.Array, jax.Array]
     ) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
-        brought, fresh = now
-        before = jnp.where(fresh, 0.0, memory)
+        brought, fresh, known = now
+        before = jnp.where(fresh, known, memory)
         after = history.advance(before, brought)
         return after, (before, after)
 
-    _, (before, after) = jax.lax.scan(step, memory, (brought, fresh))
+    _, (before, after) = jax.lax.scan(step, memory, (brought, fresh, known))
     return before, after

@@ -213,7 +213,6 @@ class ActorCritic(eqx.Module):
     body: Body
     policy: Linear
     value: Linear
-    history: Gru | None  # of a policy with a memory of its own
 
     def __init__(
         self,
@@ -222,13 +221,11 @@ class ActorCritic(eqx.Module):
         config: NetConfig,
         key: jax.Array,
         goal: int = 0,
-        history: Gru | None = None,
     ) -> None:
         key_body, key_policy, key_value = jax.random.split(key, 3)
         self.body = make_body(shape, config, key_body, goal)
         self.policy = Linear(config.hidden, actions, 0.01, key_policy)
         self.value = Linear(config.hidden, 1, 1.0, key_value)
-        self.history = history
 
     def widened(self, extra: int, key: jax.Array) -> "ActorCritic":
         """This network with room for more numbers, which says the same where they are zero."""

@@ -17,6 +17,8 @@ Decide = Callable[[Memory, View, jax.Array], tuple[Memory, Act]]
 class Dream(eqx.Module):
     """Imagined steps [H, ...] of one seat."""
 
+    memory: Memory  # before each step
+    begins: jax.Array  # [H] bool, the step is from a real moment, with the memory of that
     view: View
     act: Act
     reward: jax.Array  # [H, N] float32, own first
@@ -31,7 +33,8 @@ class Imagination:
     decide: Decide  # how the seat itself acts: exactly as in play
     opponents: OpponentModel  # [N - 1, ...]
     stage: Stage
-    goals_about: Callable[[jax.Array], jax.Array]  # [J] inferred goals -> [N - 1, G]
+    # What the seat infers [J] and a key -> what it supposes about the others [N - 1, G].
+    suppose: Callable[[jax.Array, jax.Array], jax.Array]
 
     def __call__(self, scenes: Scene, memories: Memory, key: jax.Array) -> Dream:
         """Imagine H steps from the first of [H] real moments, with the seat's memory before it.
@@ -44,29 +47,32 @@ class Imagination:
 
         def step(
             carry: tuple[Place, Memory], now: tuple[Place, Memory, jax.Array]
-        ) -> tuple[tuple[Place, Memory], tuple[View, Act, jax.Array, jax.Array]]:
-            place, memory = carry
+        ) -> tuple[tuple[Place, Memory], tuple[Memory, View, Act, jax.Array, jax.Array]]:
+            place, before = carry
             *fresh, key = now
             scene = self.stage.scene(place)
             key_world = jax.random.fold_in(key, 2)  # as a third of the split would be
             key_own, key_others = jax.random.split(key)
-            memory, act = self.decide(memory, scene.view, key_own)
-            goals = self.goals_about(act.inferred)
+            memory, act = self.decide(before, scene.view, key_own)
+            # Drawn anew at each step: as what is inferred follows what is imagined, acts come as if
+            # each other had one goal throughout.
+            goals = self.suppose(act.inferred, jax.random.fold_in(key_others, 1))
             others = others_act(predict, scene, goals, key_others)
             joint = jnp.append(act.action, others)
             after, turn = self.stage.simulate(place, joint, key_world)
             carry = jax.tree.map(
                 lambda new, old: jnp.where(turn.ended, new, old), tuple(fresh), (after, memory)
             )
-            return carry, (scene.view, act, turn.reward, turn.ended)
+            return carry, (before, scene.view, act, turn.reward, turn.ended)
 
         steps = len(scenes.legal)
         places = jax.vmap(self.stage.enter)(scenes)
         first = jax.tree.map(lambda leaf: leaf[0], (places, memories))
         # The first is where it begins, so the moments to go on from are the ones after it.
         fresh = jax.tree.map(lambda leaf: jnp.roll(leaf, -1, axis=0), (places, memories))
-        (place, memory), (view, act, reward, ended) = jax.lax.scan(
+        (place, memory), (before, view, act, reward, ended) = jax.lax.scan(
             step, first, (*fresh, jax.random.split(key, steps))
         )
+        begins = jnp.roll(ended, 1).at[0].set(True)
         _, last = self.decide(memory, self.stage.scene(place).view, key)
-        return Dream(view, act, reward, ended, last.value[None])
+        return Dream(before, begins, view, act, reward, ended, last.value[None])

@@ -8,6 +8,8 @@ import jax.numpy as jnp
 
 from hopplus.types import Act
 
+WIDE = ("inferred", "extras")  # fields of an act that are as wide as a player makes them
+
 
 def act_from(
     logits: jax.Array,
@@ -24,15 +26,21 @@ def act_from(
         value=jnp.asarray(value, jnp.float32),
         goal=goal,
         inferred=jnp.zeros(0) if inferred is None else inferred,
+        extras=jnp.zeros(0),
     )
 
 
 def alike(acts: Sequence[Act]) -> list[Act]:
-    """The same acts with what they infer filled up with zeros to one size."""
+    """The same acts with what they infer and tell filled up with zeros to one size."""
 
-    def filled(inferred: jax.Array) -> jax.Array:
-        lacking = size - inferred.shape[-1]
-        return jnp.pad(inferred, [(0, 0)] * (inferred.ndim - 1) + [(0, lacking)])
+    def filled(each: list[jax.Array]) -> list[jax.Array]:
+        size = max(one.shape[-1] for one in each)
+        return [
+            jnp.pad(one, [(0, 0)] * (one.ndim - 1) + [(0, size - one.shape[-1])]) for one in each
+        ]
 
-    size = max(act.inferred.shape[-1] for act in acts)
-    return [replace(act, inferred=filled(act.inferred)) for act in acts]
+    inferred, extras = (filled([getattr(act, name) for act in acts]) for name in WIDE)
+    return [
+        replace(act, inferred=one, extras=other)
+        for act, one, other in zip(acts, inferred, extras, strict=True)
+    ]

@@ -16,6 +16,7 @@ from hopplus.players.mind import Mind
 from hopplus.players.mixture import Mixture
 from hopplus.players.planner import Planner
 from hopplus.players.player import Player
+from hopplus.players.seating import Sitter
 from hopplus.types import Act, Memory, View
 
 LINE = 6  # steps of a search's most visited line that are told
@@ -47,11 +48,11 @@ def foreseen(
     """[N - 1, A] how likely each other is to act so, by the mind's models of them; from the view,
     everyone's legal actions [N, A], own first, and what is inferred [J].
 
-    With a belief, over what is believed of their goals.
+    Where the context is chances of their goals, over all of these.
     """
     assert mind.opponents is not None
-    goals, models = actor.parts.goals_about(inferred), mind.opponents
-    if not actor.parts.belief:
+    goals, models = actor.context.about_others(inferred), mind.opponents
+    if not actor.context.gives_chances:
         return jnp.exp(others_logits(models, view, legal, goals))
 
     def told(goal: jax.Array) -> jax.Array:
@@ -82,7 +83,7 @@ def looked_ahead(planner: Planner, mind: Mind, grown: Verdict) -> Ahead:
 
 @dataclass(frozen=True)
 class Telling:
-    """A planner that acts as it does and tells what its search came to, behind what it infers."""
+    """A planner that acts as it does and tells what its search came to, in its acts' extras."""
 
     planner: Planner
 
@@ -101,35 +102,42 @@ class Telling:
         return self.planner.start()
 
     @property
-    def keeps(self) -> bool:
-        return self.planner.keeps
+    def carries(self) -> bool:
+        return self.planner.carries
 
-    def again(self, memory: Memory, view: View) -> Memory:
-        return self.planner.again(memory, view)
+    def carry(self, memory: Memory, view: View) -> Memory:
+        return self.planner.carry(memory, view)
+
+    def meet(self, memory: Memory, others: jax.Array) -> Memory:
+        return self.planner.meet(memory, others)
 
     def act(self, params: Mind, memory: Memory, view: View, key: jax.Array) -> tuple[Memory, Act]:
         memory, act, grown = self.planner.decide(params, memory, view, key)
         ahead = looked_ahead(self.planner, params, grown)
-        parts = (act.inferred, ahead.visits, ahead.cells.reshape(-1), ahead.there)
-        told = jnp.concatenate([part.astype(jnp.float32) for part in parts])
-        return memory, replace(act, inferred=told)
+        parts = (ahead.visits, ahead.cells.reshape(-1), ahead.there)
+        extras = jnp.concatenate([part.astype(jnp.float32) for part in parts])
+        return memory, replace(act, extras=extras)
 
-    def told(self, inferred: np.ndarray) -> Ahead:
-        """What [..., J] that it infers tells of its searches [...], on the host."""
-        game, first = self.planner.game, self.planner.actor.parts.goal_size
-        sizes = np.cumsum([first, len(game.action_names), LINE * game.seats, LINE])
-        _, visits, cells, there, _ = np.split(inferred, sizes, axis=-1)
+    def told(self, extras: np.ndarray) -> Ahead:
+        """What the [..., E] extras of its acts tell of its searches [...], on the host."""
+        game = self.planner.game
+        sizes = np.cumsum([len(game.action_names), LINE * game.seats, LINE])
+        visits, cells, there, _ = np.split(extras, sizes, axis=-1)
         cells = cells.reshape(*cells.shape[:-1], LINE, game.seats).astype(int)
         return Ahead(visits, cells, there > 0)
 
 
-def telling(player: Player) -> Player:
+def telling(player: Sitter) -> Sitter:
     """The same player without its name, or whoever is in a mixture; if it searches, it tells."""
+    if isinstance(player, Mixture):
+        return replace(player, players=tuple(_telling(one) for one in player.players))
+    return _telling(player)
+
+
+def _telling(player: Player) -> Player:
     match player:
         case Actor():
             return replace(player, name="")
         case Planner():
             return Telling(replace(player, actor=replace(player.actor, name="")))
-        case Mixture():
-            return replace(player, players=tuple(telling(one) for one in player.players))
     return player

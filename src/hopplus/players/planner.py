@@ -26,6 +26,7 @@ from hopplus.planning.simulate import (
 )
 from hopplus.players.actor import Actor
 from hopplus.players.choice import act_from
+from hopplus.players.context.context import suppose
 from hopplus.players.mind import Mind
 from hopplus.types import Act, Memory, View
 
@@ -68,11 +69,14 @@ class Planner:
         return self.actor.start()
 
     @property
-    def keeps(self) -> bool:
-        return self.actor.keeps
+    def carries(self) -> bool:
+        return self.actor.carries
 
-    def again(self, memory: Memory, view: View) -> Memory:
-        return self.actor.again(memory, view)
+    def carry(self, memory: Memory, view: View) -> Memory:
+        return self.actor.carry(memory, view)
+
+    def meet(self, memory: Memory, others: jax.Array) -> Memory:
+        return self.actor.meet(memory, others)
 
     def act(self, params: Mind, memory: Memory, view: View, key: jax.Array) -> tuple[Memory, Act]:
         memory, act, _ = self.decide(params, memory, view, key)
@@ -108,16 +112,16 @@ class Planner:
         memory, inferred = self.actor.infer(params, memory, view)
         scene = scene_of(self.game, view)
         place = self.stage(params).enter(scene)
-        goals = self.actor.parts.goals_about(inferred)
+        goals = self.actor.context.about_others(inferred)
         others = self._others(params)
         return self._thought(params, others, place, scene, memory, inferred, goals, jnp.int32(0))
 
     def supposing(self, mind: Mind, root: Thought, key: jax.Array) -> Thought:
-        """The root of one tree: with the goals that are drawn for it from a belief, if there is
-        one."""
-        if not self.actor.parts.belief:
+        """The root of one tree: with the goals that are drawn for it, where there are chances of
+        several."""
+        if not self.actor.context.gives_chances:  # or the others would be asked again for nothing
             return root
-        goals = jax.nn.one_hot(draw(key, root.goals), root.goals.shape[1])
+        goals = suppose(self.actor.context, root.goals, key)
         scene = self.stage(mind).scene(root.place)
         others = jnp.exp(self._others(mind)(scene, root.inferred, goals))
         return replace(root, goals=goals, others=others)
@@ -142,7 +146,7 @@ class Planner:
             if every:
                 memory, fresh = self.actor.infer(mind, memory, scene.view)
                 inferred = jnp.where(depth % every == 0, fresh, inferred)
-                goals = self.actor.parts.goals_about(inferred)
+                goals = self.actor.context.about_others(inferred)
             after, leaf = self._thought(mind, others, place, scene, memory, inferred, goals, depth)
             return Reached(after, leaf, turn.reward[0], turn.ended)
 
@@ -188,14 +192,14 @@ def with_search(actor: Actor, game: Game, config: SearchConfig) -> Actor | Plann
             f"--search.world is 'learned' but {actor.name} has learned no world: use --search.world"
             " true, or a player trained with --parts opponent world"
         )
-    if config.infer_every and actor.parts.belief:
+    if config.infer_every and actor.context.gives_chances:
         raise ConfigError(
             f"--search.infer-every is {config.infer_every} but must be 0 with a belief, which is"
             " about real acts only"
         )
-    if config.infer_every and not actor.parts.inference:
+    if config.infer_every and not actor.context.size:
         raise ConfigError(
-            f"--search.infer-every is {config.infer_every} but {actor.name} infers no goals: leave"
+            f"--search.infer-every is {config.infer_every} but {actor.name} infers nothing: leave"
             " it out, or use a player trained with --parts opponent goal"
         )
     if game.hidden:

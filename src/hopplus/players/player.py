@@ -1,6 +1,7 @@
 """The seam between a seat and whoever sits there."""
 
-from typing import Protocol, runtime_checkable
+from dataclasses import dataclass
+from typing import Protocol
 
 import jax
 
@@ -24,12 +25,27 @@ class Player(Protocol):
         """Whether all its seats act by one set of parameters, or each by its own."""
         ...
 
+    @property
+    def carries(self) -> bool:
+        """Whether its memory goes on from an episode to the next one of the same trial."""
+        ...
+
     def init(self, key: jax.Array) -> Params:
         """Fresh parameters; empty for players that do not learn."""
         ...
 
     def start(self) -> Memory:
-        """The memory before an episode's first step."""
+        """The memory before a trial's first step, and each episode's if it carries nothing."""
+        ...
+
+    def meet(self, memory: Memory, others: jax.Array) -> Memory:
+        """The memory after `start`, given who sits in the seats after its own: the numbers [N - 1]
+        of those drawn from mixtures, -1 elsewhere. Honest players do not look."""
+        ...
+
+    def carry(self, memory: Memory, view: View) -> Memory:
+        """The memory before the trial's next episode, from what was seen at the end of the last
+        one; asked for only of who carries."""
         ...
 
     def act(self, params: Params, memory: Memory, view: View, key: jax.Array) -> tuple[Memory, Act]:
@@ -37,26 +53,57 @@ class Player(Protocol):
         ...
 
 
-@runtime_checkable
-class Keeping(Protocol):
-    """A player that may remember something from one episode to the next."""
+class Plain:
+    """What most players say: nothing is learned, and nothing kept. A player of one's own may build
+    on it, and then needs no more than a name and `act`."""
 
     @property
-    def keeps(self) -> bool: ...
-
-    def again(self, memory: Memory, view: View) -> Memory:
-        """The memory before the next episode, from the last one's and what was seen at its end."""
-        ...
-
-
-@runtime_checkable
-class Looking(Protocol):
-    """A player that may be shown more than its view: who the others are, of those drawn."""
+    def shares_params(self) -> bool:
+        return False
 
     @property
-    def looks(self) -> bool: ...
+    def carries(self) -> bool:
+        return False
 
-    def look(self, memory: Memory, others: jax.Array) -> Memory:
-        """The memory before an act, with the numbers [N - 1] of those in the seats after its own;
-        -1 for who was not drawn."""
-        ...
+    def init(self, key: jax.Array) -> Params:
+        return ()
+
+    def start(self) -> Memory:
+        return ()
+
+    def meet(self, memory: Memory, others: jax.Array) -> Memory:
+        return memory
+
+    def carry(self, memory: Memory, view: View) -> Memory:
+        return memory
+
+
+@dataclass(frozen=True)
+class Own:
+    """Somebody's own player, called by the name that finds it again, whatever it calls itself."""
+
+    name: str
+    player: Player
+
+    @property
+    def shares_params(self) -> bool:
+        return self.player.shares_params
+
+    @property
+    def carries(self) -> bool:
+        return self.player.carries
+
+    def init(self, key: jax.Array) -> Params:
+        return self.player.init(key)
+
+    def start(self) -> Memory:
+        return self.player.start()
+
+    def meet(self, memory: Memory, others: jax.Array) -> Memory:
+        return self.player.meet(memory, others)
+
+    def carry(self, memory: Memory, view: View) -> Memory:
+        return self.player.carry(memory, view)
+
+    def act(self, params: Params, memory: Memory, view: View, key: jax.Array) -> tuple[Memory, Act]:
+        return self.player.act(params, memory, view, key)

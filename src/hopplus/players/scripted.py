@@ -7,8 +7,9 @@ things on the board (zero for a player that is after none).
 
 import difflib
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -18,7 +19,8 @@ from hopplus.games.game import Game, Target
 from hopplus.games.grid import STAY
 from hopplus.models.chance import draw
 from hopplus.players.choice import act_from
-from hopplus.players.player import Player
+from hopplus.players.player import Own, Plain, Player
+from hopplus.registry import Registry, import_named
 from hopplus.types import Act, Memory, Params, View
 
 
@@ -32,7 +34,14 @@ class Script(Protocol):
         """Whether `decide` draws anything itself."""
         ...
 
+    @property
+    def carries(self) -> bool:
+        """Whether its memory goes on from an episode to the next one of the same trial."""
+        ...
+
     def start(self) -> Memory: ...
+
+    def carry(self, memory: Memory, view: View) -> Memory: ...
 
     def decide(
         self, memory: Memory, view: View, key: jax.Array
@@ -42,21 +51,24 @@ class Script(Protocol):
 
 
 @dataclass(frozen=True)
-class Scripted:
+class Scripted(Plain):
     """A script as a `Player`."""
 
     script: Script
-    shares_params: bool = False
 
     @property
     def name(self) -> str:
         return self.script.name
 
-    def init(self, key: jax.Array) -> Params:
-        return ()
+    @property
+    def carries(self) -> bool:
+        return self.script.carries
 
     def start(self) -> Memory:
         return self.script.start()
+
+    def carry(self, memory: Memory, view: View) -> Memory:
+        return self.script.carry(memory, view)
 
     def act(self, params: Params, memory: Memory, view: View, key: jax.Array) -> tuple[Memory, Act]:
         key_decide = key
@@ -73,15 +85,12 @@ def uniform(legal: jax.Array) -> jax.Array:
 
 
 @dataclass(frozen=True)
-class Random:
+class Random(Plain):
     """Any legal action, all alike."""
 
     kinds: int
     name: str = "random"
     uses_chance: bool = False
-
-    def start(self) -> Memory:
-        return ()
 
     def decide(
         self, memory: Memory, view: View, key: jax.Array
@@ -90,7 +99,7 @@ class Random:
 
 
 @dataclass(frozen=True)
-class Seek:
+class Seek(Plain):
     """Walks the shortest way to the nearest thing of a kind it sees and takes it.
 
     Every move that starts a shortest way is equally likely; with nothing to reach it stays.
@@ -102,9 +111,6 @@ class Seek:
     kinds: int
     obstacles: int  # the plane that shows them
     uses_chance: bool = False
-
-    def start(self) -> Memory:
-        return ()
 
     def decide(
         self, memory: Memory, view: View, key: jax.Array
@@ -161,7 +167,7 @@ def _neighbours(rows: jax.Array) -> tuple[jax.Array, ...]:
 
 
 @dataclass(frozen=True)
-class Switch:
+class Switch(Plain):
     """Draws one of several scripts anew each episode and keeps to it."""
 
     scripts: tuple[Seek, ...]
@@ -182,10 +188,43 @@ class Switch:
 
 
 @dataclass(frozen=True)
-class Noisy:
+class Grudge(Plain):
+    """Goes for the first kind of thing until another takes one of a later kind, and from the next
+    episode of the trial on for the last kind."""
+
+    scripts: tuple[Seek, ...]
+    name: str = "grudge"
+    uses_chance: bool = False
+
+    @property
+    def carries(self) -> bool:
+        return True
+
+    def start(self) -> Memory:
+        return jnp.zeros(2, bool)  # it bears a grudge; it has been given cause to since
+
+    def carry(self, memory: Memory, view: View) -> Memory:
+        given = memory.any() | self.slighted(view)  # with the last acts, which nobody acts after
+        return jnp.stack([given, jnp.bool_(False)])
+
+    def slighted(self, view: View) -> jax.Array:
+        """[] bool, whether another has just taken what it should not have."""
+        bad = jnp.array([script.target.action for script in self.scripts[1:]], jnp.int32)
+        return (view.last_actions[1:, None] == bad).any()
+
+    def decide(
+        self, memory: Memory, view: View, key: jax.Array
+    ) -> tuple[Memory, jax.Array, jax.Array]:
+        good, bad = (one.decide((), view, key)[1:] for one in (self.scripts[0], self.scripts[-1]))
+        probabilities, goal = (jnp.where(memory[0], b, a) for a, b in zip(good, bad, strict=True))
+        return memory.at[1].set(memory[1] | self.slighted(view)), probabilities, goal
+
+
+@dataclass(frozen=True)
+class Noisy(Plain):
     """Another script that, with a fixed rate, takes any legal action instead."""
 
-    script: Seek | Switch
+    script: Seek | Switch | Grudge
     rate: float
 
     @property
@@ -196,8 +235,15 @@ class Noisy:
     def uses_chance(self) -> bool:
         return self.script.uses_chance
 
+    @property
+    def carries(self) -> bool:
+        return self.script.carries
+
     def start(self) -> Memory:
         return self.script.start()
+
+    def carry(self, memory: Memory, view: View) -> Memory:
+        return self.script.carry(memory, view)
 
     def decide(
         self, memory: Memory, view: View, key: jax.Array
@@ -207,18 +253,56 @@ class Noisy:
         return memory, mixed, goal
 
 
+def _seekers(game: Game) -> tuple[Seek, ...]:
+    """One for each kind of thing on the board."""
+    obstacles, kinds = game.seats, len(game.targets)
+    return tuple(
+        Seek(called, target, kind, kinds, obstacles)
+        for kind, (called, target) in enumerate(game.targets.items())
+    )
+
+
+class Row(NamedTuple):
+    """A player that is found by name in any game."""
+
+    make: Callable[[Game], Player]
+    about: Callable[[Game], str]  # what it does, in words
+
+
+# Beside those that are called after the things on the board. To add a player of one's own:
+# SCRIPTED.add(name, Row(make, about)); or name it module:function, and no row is needed.
+SCRIPTED: Registry[Row] = Registry(
+    "player",
+    {
+        "random": Row(
+            lambda game: Scripted(Random(len(game.targets))),
+            lambda game: "any legal action, all alike",
+        ),
+        "switch": Row(
+            lambda game: Scripted(Switch(_seekers(game))),
+            lambda game: f"draws {' or '.join(game.targets)} anew each episode",
+        ),
+        "grudge": Row(
+            lambda game: Scripted(Grudge(_seekers(game))),
+            lambda game: (
+                f"goes for {next(iter(game.targets))} until another does not, and for"
+                f" {list(game.targets)[-1]} in the trial's episodes after that"
+            ),
+        ),
+    },
+)
+OWN = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")  # module:function, and never noisy-stag:0.1
+
+
 def player_names(game: Game) -> dict[str, str]:
     """The scripted players of a game: how each is called, and what it does."""
-    kinds = list(game.targets)
-    seekers = {k: f"goes to the nearest {k} it sees and takes it" for k in kinds}
-    noisy = {f"noisy-{k}:P": f"as {k}, but any legal action with probability P" for k in kinds}
-    return {
-        "random": "any legal action, all alike",
-        **seekers,
-        "switch": f"draws {' or '.join(kinds)} anew each episode",
-        **noisy,
-        "noisy-switch:P": "as switch, but any legal action with probability P",
+    seekers = {k: f"goes to the nearest {k} it sees and takes it" for k in game.targets}
+    rows = {name: row.about(game) for name, row in SCRIPTED.items()}
+    noisy = {
+        f"noisy-{name}:P": f"as {name}, but any legal action with probability P"
+        for name in (*seekers, "switch", "grudge")
     }
+    return {"random": rows.pop("random"), **seekers, **rows, **noisy}
 
 
 def mixed_names(game: Game) -> tuple[str, ...]:
@@ -227,20 +311,20 @@ def mixed_names(game: Game) -> tuple[str, ...]:
 
 
 def scripted(name: str, game: Game) -> Player:
-    """The scripted player of that name, such as `stag`, `random` or `noisy-hare:0.1`."""
-    obstacles, kinds = game.seats, len(game.targets)
-    scripts: dict[str, Seek | Switch] = {
-        called: Seek(called, target, kind, kinds, obstacles)
-        for kind, (called, target) in enumerate(game.targets.items())
-    }
-    scripts["switch"] = Switch(tuple(s for s in scripts.values() if isinstance(s, Seek)))
-    if name == "random":
-        return Scripted(Random(kinds))
-    if name in scripts:
-        return Scripted(scripts[name])
+    """The player of that name that has not learned, such as `stag`, `random`, `noisy-hare:0.1`, or
+    somebody's own: `module:function`, a function from the game to the player."""
+    seekers = {seeker.name: seeker for seeker in _seekers(game)}
+    if name in seekers:
+        return Scripted(seekers[name])
+    if name in SCRIPTED:
+        return SCRIPTED[name].make(game)
+    if OWN.fullmatch(name):
+        return Own(name, import_named(name, "player")(game))
     base, _, rate = name.removeprefix("noisy-").partition(":")
-    if name.startswith("noisy-") and base in scripts:
-        return Scripted(Noisy(scripts[base], _rate(name, rate)))
+    if name.startswith("noisy-") and base in (*seekers, *SCRIPTED):
+        player = scripted(base, game)
+        if isinstance(player, Scripted) and isinstance(player.script, Seek | Switch | Grudge):
+            return Scripted(Noisy(player.script, _rate(name, rate)))
     known = list(player_names(game))
     near = difflib.get_close_matches(name, known, 1)
     hint = f" (did you mean {near[0]}?)" if near else ""

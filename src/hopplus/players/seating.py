@@ -7,6 +7,7 @@ vmapped, so a seat with a cheap player never pays for another's thinking.
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -16,19 +17,23 @@ from hopplus.config import MIXED, ConfigError
 from hopplus.games.game import Game
 from hopplus.players.choice import alike
 from hopplus.players.mixture import Mixture
-from hopplus.players.player import Keeping, Looking, Player
+from hopplus.players.player import Player
 from hopplus.players.scripted import scripted
 from hopplus.types import Act, Memory, Params, View
+
+Sitter: TypeAlias = Player | Mixture
 
 
 @dataclass(frozen=True)
 class Seating:
-    """One player per seat; equal players are one, sitting in several seats."""
+    """One player per seat, or several of whom one sits there; equal ones are one, sitting in
+    several seats."""
 
-    players: tuple[Player, ...]  # [N]
+    players: tuple[Sitter, ...]  # [N]
+    trial: int = 1  # episodes for which those of the mixtures stay, and memories last
 
     @cached_property
-    def groups(self) -> tuple[tuple[Player, np.ndarray], ...]:
+    def groups(self) -> tuple[tuple[Sitter, np.ndarray], ...]:
         """Each distinct player with the seats it sits in, in order of its first seat."""
         return tuple(
             (player, np.flatnonzero([p == player for p in self.players]))
@@ -50,44 +55,43 @@ class Seating:
             for player, seats in self.groups
         )
 
-    def start(self) -> tuple[Memory, ...]:
-        """For each distinct player, its memory with a leading axis for its seats."""
+    @property
+    def mixed(self) -> bool:
+        """Whether there is anyone to be drawn."""
+        return any(isinstance(player, Mixture) for player in self.players)
+
+    def draw(self, keys: jax.Array) -> jax.Array:
+        """[N] int32 the numbers of those who sit in the mixtures' seats for a trial, with the keys
+        [N] of its first acts; 0 in all other seats."""
+        choice = jnp.zeros(len(self.players), jnp.int32)
+        for player, seats in self.groups:
+            if isinstance(player, Mixture):
+                choice = choice.at[seats].set(jax.vmap(player.draw)(keys[seats]))
+        return choice
+
+    def start(self, choice: jax.Array) -> tuple[Memory, ...]:
+        """For each distinct player, its memory before a trial with the numbers [N] drawn; with a
+        leading axis for its seats."""
+        drawn = np.array([isinstance(player, Mixture) for player in self.players])
+        who = jnp.where(drawn, choice, -1)
+        around = jnp.stack([jnp.roll(who, -seat)[1:] for seat in range(len(self.players))])
         return tuple(
-            jax.tree.map(lambda leaf: jnp.stack([leaf] * len(seats)), player.start())  # noqa: B023
+            jax.vmap(lambda others: player.meet(player.start(), others))(around[seats])  # noqa: B023
             for player, seats in self.groups
         )
 
-    def again(self, memory: tuple[Memory, ...], seen: Callable[[], View]) -> tuple[Memory, ...]:
-        """The memories before the next episode, from those at the end of the last one and what
-        everyone sees then [N, ...]; it is asked for only if someone cares."""
+    def carry(
+        self, memory: tuple[Memory, ...], choice: jax.Array, seen: Callable[[], View]
+    ) -> tuple[Memory, ...]:
+        """The memories before the trial's next episode, from those at the end of the last one and
+        what everyone sees then [N, ...]; it is asked for only if someone cares."""
         return tuple(
-            jax.vmap(player.again)(kept, jax.tree.map(lambda leaf: leaf[seats], seen()))  # noqa: B023
-            if isinstance(player, Keeping) and player.keeps
+            jax.vmap(player.carry)(kept, jax.tree.map(lambda leaf: leaf[seats], seen()))  # noqa: B023
+            if player.carries
             else fresh
-            for (player, seats), kept, fresh in zip(self.groups, memory, self.start(), strict=True)
-        )
-
-    def seated(self, choices: jax.Array) -> tuple[Memory, ...]:
-        """As `start`, with the [N] ones of the mixtures chosen; other players have no choice."""
-        return tuple(
-            jax.vmap(player.seated)(choices[seats]) if isinstance(player, Mixture) else kept
-            for (player, seats), kept in zip(self.groups, self.start(), strict=True)
-        )
-
-    def _shown(self, memory: tuple[Memory, ...], keys: jax.Array) -> tuple[Memory, ...]:
-        """The memories before acts with these keys [N], of those who are shown who sits where."""
-        if not any(isinstance(one, Looking) and one.looks for one in self.players):
-            return memory
-        who = jnp.full(len(self.players), -1)
-        for (player, seats), kept in zip(self.groups, memory, strict=True):
-            if isinstance(player, Mixture):
-                who = who.at[seats].set(jax.vmap(player.drawn)(kept, keys[seats]).choice)
-        around = jnp.stack([jnp.roll(who, -seat)[1:] for seat in range(len(who))])  # [N, N - 1]
-        return tuple(
-            jax.vmap(player.look)(kept, around[seats])
-            if isinstance(player, Looking) and player.looks
-            else kept
-            for (player, seats), kept in zip(self.groups, memory, strict=True)
+            for (player, seats), kept, fresh in zip(
+                self.groups, memory, self.start(choice), strict=True
+            )
         )
 
     def act(
@@ -96,15 +100,18 @@ class Seating:
         memory: tuple[Memory, ...],
         views: View,
         keys: jax.Array,
+        choice: jax.Array,
     ) -> tuple[tuple[Memory, ...], Act]:
-        """Every seat's act, [N, ...], from every seat's view and key, [N, ...]."""
-        memory = self._shown(memory, keys)
+        """Every seat's act, [N, ...], from every seat's view and key [N, ...], and who of the
+        mixtures sits there [N]."""
         memories, acts = [], []
         for (player, seats), own, kept in zip(self.groups, params, memory, strict=True):
             seen = jax.tree.map(lambda leaf: leaf[seats], views)  # noqa: B023
-            act_all = jax.vmap(player.act, in_axes=(None if player.shares_params else 0, 0, 0, 0))
+            chosen = (choice[seats],) if isinstance(player, Mixture) else ()
+            given = (kept, seen, keys[seats], *chosen)
+            axes = (None if player.shares_params else 0, *(0 for _ in given))
             own = jax.tree.map(lambda leaf: leaf[0], own) if player.shares_params else own
-            kept, act = act_all(own, kept, seen, keys[seats])
+            kept, act = jax.vmap(player.act, in_axes=axes)(own, *given)
             memories.append(kept)
             acts.append(act)
         order = np.argsort(np.concatenate([seats for _, seats in self.groups]))

@@ -1,0 +1,1 @@
+"""What a player makes of the others: one file for each way, and the table of them."""

@@ -1,0 +1,111 @@
+"""The seam between a player and what it makes of the others."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from hopplus.models.chance import draw
+from hopplus.players.mind import Mind
+from hopplus.types import Memory, Outcome, Params, View
+
+
+class Context:
+    """Reads views into a memory, and that into numbers for the policy; a frozen value.
+
+    Whoever has one asks what stands here, and never which one it is. A context of one's own says
+    its `size`, what it infers, and what that is about each other; the rest has an answer already.
+    """
+
+    @property
+    def size(self) -> int:
+        """Numbers that the policy and its value are given beside the view."""
+        raise NotImplementedError
+
+    @property
+    def learned_by_policy(self) -> bool:
+        """Whether its parameters learn by the policy's loss, through each game's steps in order."""
+        return False
+
+    @property
+    def carries(self) -> bool:
+        """Whether its memory goes on from an episode to the next one of the same trial."""
+        return False
+
+    @property
+    def gives_chances(self) -> bool:
+        """Whether `about_others` are chances of G goals, of which an imagined other has one."""
+        return False
+
+    @property
+    def ignored_at_first(self) -> bool:
+        """Whether the policy begins as one that is not given it, with the same numbers."""
+        return False
+
+    def init(self, key: jax.Array) -> Params:
+        """Fresh parameters of its own, from the player's key: who draws folds 7 or more into it, as
+        the player's models have the numbers before."""
+        return ()
+
+    def params_of(self, learned: Mind) -> Params:
+        """The parameters that `infer` is given: its own, unless it reads another model of the
+        player's."""
+        return learned.context
+
+    def start(self) -> Memory:
+        """What is remembered before a trial's first step."""
+        return ()
+
+    def meet(self, memory: Memory, others: jax.Array) -> Memory:
+        """The memory at a trial's first step, given the numbers [N - 1] of who sits in the seats
+        after its own, of those possible. Only an oracle looks."""
+        return memory
+
+    def carry(self, memory: Memory, view: View) -> Memory:
+        """The memory before the next episode, from what was seen at the end of the last one."""
+        return memory
+
+    def infer(self, params: Params, memory: Memory, view: View) -> tuple[Memory, jax.Array]:
+        """The memory after a view, and the context [size]."""
+        raise NotImplementedError
+
+    def about_others(self, context: jax.Array) -> jax.Array:
+        """[N - 1, G] what models of the others are told of each; G may be 0."""
+        raise NotImplementedError
+
+    def known_later(self, context: jax.Array, outcome: Outcome, seats: np.ndarray) -> jax.Array:
+        """[T, B, n, size] what models of the others learn with in place of the context of these
+        learning seats, now that it is known how things went on."""
+        return context
+
+    def replay(
+        self, params: Params, before: Memory, views: View, begins: jax.Array, episode: jax.Array
+    ) -> jax.Array:
+        """[T, size] the context at each of [T] views in order, with the parameters as they are now;
+        from what was remembered `before` each [T, ...] where an episode `begins` [T].
+
+        `episode` [T] is its number in the trial: where it is not 0, a context that lets gradients
+        pass from episode to episode may go on with its own memory instead.
+        """
+
+        def step(memory: Memory, now: tuple[Memory, View, jax.Array]) -> tuple[Memory, jax.Array]:
+            before, view, begins = now
+            memory = jax.tree.map(lambda a, b: jnp.where(begins, a, b), before, memory)
+            return self.infer(params, memory, view)
+
+        first = jax.tree.map(lambda leaf: leaf[0], before)
+        return jax.lax.scan(step, first, (before, views, begins))[1]
+
+
+def goal_size(context: Context) -> int:
+    """Numbers that models of the others are told about each."""
+    shape: Any = jax.eval_shape(context.about_others, jax.ShapeDtypeStruct((context.size,), float))
+    return int(shape.shape[1])
+
+
+def suppose(context: Context, about: jax.Array, key: jax.Array) -> jax.Array:
+    """[N - 1, G] what an imagined other is after: as it is told, or drawn where that is chances."""
+    if not context.gives_chances:
+        return about
+    return jax.nn.one_hot(draw(key, about), about.shape[1])

@@ -1,0 +1,47 @@
+"""Who the others are, shown to a player that should have to find out."""
+
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+
+from hopplus.players.context.context import Context
+from hopplus.types import View
+
+
+@dataclass(frozen=True)
+class OracleContext(Context):
+    """Which of so many possible players each other is. Its one parameter is whether it is told: who
+    is not, is given zeros, and learns as one without."""
+
+    others: int  # N - 1
+    kinds: int  # possible players
+
+    @property
+    def size(self) -> int:
+        return self.others * self.kinds
+
+    @property
+    def carries(self) -> bool:
+        return True
+
+    @property
+    def ignored_at_first(self) -> bool:
+        return True
+
+    def init(self, key: jax.Array) -> jax.Array:
+        return jnp.array(True)  # [] bool
+
+    def start(self) -> jax.Array:
+        return jnp.zeros(self.size)
+
+    def meet(self, memory: jax.Array, others: jax.Array) -> jax.Array:
+        return jax.nn.one_hot(others, self.kinds).reshape(-1)
+
+    def infer(
+        self, params: jax.Array, memory: jax.Array, view: View
+    ) -> tuple[jax.Array, jax.Array]:
+        return memory, jnp.where(params, memory, 0.0)
+
+    def about_others(self, context: jax.Array) -> jax.Array:
+        return context.reshape(self.others, self.kinds)

@@ -1,0 +1,67 @@
+"""Contexts by name: how each is made for a game, from the settings of a run."""
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from hopplus.config import MIXED, ConfigError, TrainConfig
+from hopplus.games.game import Game
+from hopplus.models.belief import BeliefPart
+from hopplus.models.goal import GoalPart
+from hopplus.models.inference import InferencePart
+from hopplus.players.context.belief import BeliefContext
+from hopplus.players.context.context import Context
+from hopplus.players.context.goals import GoalsContext
+from hopplus.players.context.none import NoContext
+from hopplus.players.context.oracle import OracleContext
+from hopplus.players.context.recurrent import RecurrentContext
+from hopplus.players.scripted import mixed_names
+from hopplus.registry import Registry
+
+MakeContext: TypeAlias = Callable[[Game, TrainConfig], Context]
+
+
+def _make_none(game: Game, config: TrainConfig) -> Context:
+    return NoContext(game.seats - 1)
+
+
+def _make_recurrent(game: Game, config: TrainConfig) -> Context:
+    return RecurrentContext(game.shape, game.seats, len(game.action_names), config.memory)
+
+
+def _make_goals(game: Game, config: TrainConfig) -> Context:
+    c, actions = config.goal, len(game.action_names)
+    prior = GoalPart(game.shape, actions, c.prior)
+    goals = game.seats - 1 if c.about == "each" else 1
+    of_each = c.history == "each"
+    return GoalsContext(InferencePart(prior, game.seats, goals, c.hidden, c.across, of_each))
+
+
+def _make_belief(game: Game, config: TrainConfig) -> Context:
+    if game.hidden:
+        raise ConfigError(f"a belief needs the whole game, but nobody sees {game.hidden}")
+    return BeliefContext(BeliefPart(config.game, config.belief))
+
+
+def _make_oracle(game: Game, config: TrainConfig) -> Context:
+    if config.train_against:
+        kinds = len(mixed_names(game))
+    else:
+        kinds = max(name.count(MIXED) + 1 for name in (config.seats or "").split(","))
+    return OracleContext(game.seats - 1, kinds)
+
+
+CONTEXTS: Registry[MakeContext] = Registry(
+    "context",
+    {
+        "none": _make_none,
+        "recurrent": _make_recurrent,
+        "goals": _make_goals,
+        "belief": _make_belief,
+        "oracle": _make_oracle,
+    },
+)
+
+
+def make_context(game: Game, config: TrainConfig) -> Context:
+    """What the players of a run make of the others, by the name that its settings give."""
+    return CONTEXTS[config.context_name](game, config)
