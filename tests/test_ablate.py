@@ -17,8 +17,9 @@ from PIL import Image
 from hopplus.cli import ablate, main
 from hopplus.config import TrainConfig
 from hopplus.evaluation.ablation import LADDER, Trace, choose, measure, seconds_per_update
-from hopplus.evaluation.ladder_picture import draw_ladder
 from hopplus.presets import PRESETS
+from hopplus.report.figures import palette
+from hopplus.report.figures.ladder import draw_ladder
 from hopplus.runs.folder import RunFolder, open_run
 from hopplus.runs.progress import Progress
 
@@ -236,7 +237,9 @@ def test_without_matplotlib(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    assert not draw_ladder(tmp_path / "ladder.png", [trace("a", [[1.0]], 1.0)], 1.0)
+    monkeypatch.setattr(palette, "_lacking", [])  # said once
+    rungs = [trace("a", [[1.0]], 1.0)]
+    assert not palette.try_figure(tmp_path / "ladder.png", lambda: draw_ladder(rungs, 1.0))
     assert "matplotlib is not installed" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
 

@@ -14,10 +14,11 @@ import pytest
 from fake_runs import fake_replay, write_run
 from hopplus.cli import main
 from hopplus.config import ConfigError
-from hopplus.report import page as pages
+from hopplus.report import html as pages
 from hopplus.report.curves import Curved, curves_section
+from hopplus.report.html import as_json, page_text
 from hopplus.report.logged import Logged, read_logged
-from hopplus.report.page import Page, Section, as_json, page_text
+from hopplus.report.page import Page, Section
 from hopplus.report.runs import runs_page
 from hopplus.report.summary import Summary, summarise
 from hopplus.report.words import Sentence, Words, chinese

@@ -1,18 +1,36 @@
-"""How commands end in a page."""
+"""How commands end: in a page, shown in the way that was asked for."""
 
 import shlex
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from hopplus.config import ConfigError
-from hopplus.report.page import Page, write_page
+from hopplus.report.html import write_page
+from hopplus.report.json import page_json
+from hopplus.report.page import Page
+from hopplus.report.terminal import print_page
 from hopplus.runs.watchdog import say
 
 
 def this_command() -> str:
     """What was typed, to repeat it."""
     return shlex.join(["hopplus", *sys.argv[1:]])
+
+
+def show(page: Page, *, as_json: bool, out: Path | None = None) -> int:
+    """Print what was found, for people or as JSON, after writing it as HTML where `out` is given;
+    the exit status."""
+    if out is not None:
+        at = written(out, lambda: replace(page, command=this_command()))
+        hint = [f"the page is {at}"] if at else []
+        page = replace(page, payload={**page.payload, "page": at}, hints=[*page.hints, *hint])
+    if as_json:
+        print(page_json(page))
+    else:
+        print_page(page)
+    return 0
 
 
 def written(path: Path, make: Callable[[], Page]) -> str | None:

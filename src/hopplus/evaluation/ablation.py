@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from hopplus.config import ConfigError, PartName, TrainConfig
-from hopplus.evaluation.statistics import Estimate, estimate
+from hopplus.evaluation.statistics import AcrossSeeds, Estimate, across_seeds, estimate, seeds_json
 from hopplus.learning.restore import new_run, seat_names
 from hopplus.learning.train import FINAL
 from hopplus.presets import PRESETS
@@ -158,6 +158,7 @@ class Row:
     timed_return: Estimate | None  # over the last tenth of these
     timed_difference: Estimate | None
     timed_by_seed: list[float]
+    across_seeds: AcrossSeeds | None  # at equal steps
 
     def as_json(self) -> dict[str, Any]:
         def plain(value: Any) -> Any:
@@ -170,7 +171,8 @@ class Row:
                     return None
             return value
 
-        return {name: plain(value) for name, value in vars(self).items()}
+        own = {name: plain(value) for name, value in vars(self).items() if name != "across_seeds"}
+        return {**own, **seeds_json(self.across_seeds)}
 
 
 def measure(traces: Sequence[Trace], level: float) -> list[Row]:
@@ -188,7 +190,8 @@ def measure(traces: Sequence[Trace], level: float) -> list[Row]:
     first_late = first.late(first.updates)
     first_steps = _steps_to(first.curve().mean(axis=1), level, first.steps)
     rows = []
-    for trace in traces:
+    by_seeds = across_seeds([trace.late(trace.updates) for trace in traces])
+    for trace, seeds in zip(traces, by_seeds, strict=True):
         late, curve = trace.late(trace.updates), trace.curve()
         affordable = math.floor(budget / trace.seconds + 1e-6)
         timed = min(max(affordable, 1), trace.updates)
@@ -213,6 +216,7 @@ def measure(traces: Sequence[Trace], level: float) -> list[Row]:
                 _estimate(timed_late),
                 _estimate(timed_late - first_late),
                 timed_late.tolist(),
+                seeds,
             )
         )
     return rows
@@ -238,7 +242,8 @@ def write_ladder(folder: Path, figures: dict[str, Any]) -> None:
     """ladder.json, and ladder.csv with a line per rung."""
     text = io.StringIO()
     lines = [_flat(rung) for rung in figures["rungs"]]
-    writer = csv.DictWriter(text, list(lines[0]))
+    names = dict.fromkeys(name for line in lines for name in line)  # a rung may lack some
+    writer = csv.DictWriter(text, list(names))
     writer.writeheader()
     writer.writerows(lines)
     with clear_errors(f"write in {folder}"):
@@ -248,15 +253,15 @@ def write_ladder(folder: Path, figures: dict[str, Any]) -> None:
 
 
 ESTIMATES = ("mean_return", "difference", "timed_return", "timed_difference")
+ESTIMATES += ("iqm", "probability_of_improvement")
 
 
 def _flat(rung: dict[str, Any]) -> dict[str, Any]:
-    """A rung's figures with a name for each number: intervals take three, seeds are joined."""
+    """A rung's figures with a name for each number: intervals take several, seeds are joined."""
     flat: dict[str, Any] = {}
     for name, value in rung.items():
         if name in ESTIMATES:
-            ends = value or dict.fromkeys(("mean", "low", "high"))
-            flat |= {f"{name}_{end}": number for end, number in ends.items()}
+            flat |= {f"{name}_{end}": number for end, number in (value or {}).items()}
         elif isinstance(value, list):
             flat[name] = " ".join("-" if one is None else str(one) for one in value)
         else:

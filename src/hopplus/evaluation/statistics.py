@@ -157,3 +157,42 @@ def seat_order_test(returns: np.ndarray, rounds: int = 10_000, seed: int = 0) ->
     spread = shuffled.mean(axis=1).var(axis=1)
     seen = returns.mean(axis=0).var()
     return float((1 + (spread >= seen - 1e-12).sum()) / (1 + rounds))
+
+
+@dataclass(frozen=True)
+class AcrossSeeds:
+    """One of several contestants over its seeds, as Agarwal et al. (2021) report them."""
+
+    iqm: Interval  # the interquartile mean with its bootstrap interval
+    improvement: Interval | None  # the probability of improvement over the first; None for itself
+
+    def as_json(self) -> dict[str, Any]:
+        better = self.improvement.as_json() if self.improvement else None
+        return {"iqm": self.iqm.as_json(), "probability_of_improvement": better}
+
+
+def seeds_json(found: AcrossSeeds | None) -> dict[str, Any]:
+    """Its figures, or null for each of them where they are not known."""
+    return found.as_json() if found else {"iqm": None, "probability_of_improvement": None}
+
+
+def across_seeds(scores: Sequence[np.ndarray | None]) -> list[AcrossSeeds | None]:
+    """For scores [S] or [S, K] of each contestant; None where there are not several seeds, or not
+    all of them have a score."""
+    tables = [_by_seed(one) for one in scores]
+    first = tables[0] if tables else None
+    return [
+        None
+        if table is None
+        else AcrossSeeds(
+            bootstrap(table), None if place == 0 or first is None else improvement(table, first)
+        )
+        for place, table in enumerate(tables)
+    ]
+
+
+def _by_seed(scores: np.ndarray | None) -> np.ndarray | None:
+    """[S, K] of at least two seeds, if all is known."""
+    if scores is None or len(scores) < 2 or not np.isfinite(scores).all():
+        return None
+    return scores.reshape(len(scores), -1)
