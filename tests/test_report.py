@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+import benchmarks
+from benchmarks.report import ReportBench
 from fake_runs import fake_replay, write_run
 from hopplus.cli import main
 from hopplus.config import ConfigError
@@ -242,14 +244,19 @@ def test_runs_side_by_side(tmp_path: Path) -> None:
     assert [run.name for run in runs] == [str(low), str(high)]  # told apart
     page = runs_page(runs, "")
     assert page.answer == f"{high} has the highest mean return: 2.000 ± 0.000 of 3 at best"
-    rows = {row[0]: row[1:] for row in page.sections[0].rows}
+    rows = {row[0]: row[1:] for row in page.sections[0].cells}
     assert rows["mean return ± 95%"] == ["1.000 ± 0.000", "2.000 ± 0.000"]
     assert rows["learns"] == ["policy", "policy, opponent, goal, world, imagination"]
+    seeds = next(section for section in page.sections if section.title == "Across seeds")
+    assert seeds.cells[0] == [str(low), "1.000 [1.000, 1.000]", ""]
+    assert seeds.cells[1] == [str(high), "2.000 [2.000, 2.000]", "1.000 [1.000, 1.000]"]
     config = json.loads((low / "config.json").read_text())
     config["config"]["game"]["size"] = 6
     (low / "config.json").write_text(json.dumps(config))
     other = runs_page(summarise([open_run(low), open_run(high)]), "")
     assert "different games" in " ".join(other.lines)
+    seeds = next(section for section in other.sections if section.title == "Across seeds")
+    assert [column.name for column in seeds.columns] == ["run", "IQM [95% bootstrap interval]"]
     assert "different games" not in " ".join(page.lines)
 
 
@@ -379,7 +386,7 @@ def test_a_run_that_cannot_be_read_is_one_sentence(
 
 def test_the_time_of_a_page_is_measured(capsys: pytest.CaptureFixture[str]) -> None:
     few = ["--runs", "2", "--seeds", "2", "--points", "3"]
-    assert main(["bench", "report", *few, "--json"]) == 0
+    assert benchmarks.main(ReportBench, [*few, "--json"]) == 0
     speed = json.loads(capsys.readouterr().out)
     assert 0 < speed["seconds"] < 20
     assert 5e4 < speed["page_bytes"] < 3e6

@@ -5,11 +5,13 @@ import pytest
 
 from hopplus.evaluation.statistics import (
     Interval,
+    across_seeds,
     bootstrap,
     estimate,
     improvement,
     interquartile_mean,
     paired_difference,
+    seeds_json,
 )
 
 # Scores of seeds (rows) in five tasks, and what rliable 1.2 says of them; its intervals are of
@@ -75,3 +77,21 @@ def test_one_sample_is_shown_alone() -> None:
     """There is no interval, so nothing stands in its place."""
     assert str(estimate(np.array([2.874]))) == "2.874"
     assert str(estimate(np.array([1.0, 1.0]))) == "1.000 ± 0.000"
+
+
+def test_contestants_over_their_seeds() -> None:
+    """The first is what the others are held against; who has no several seeds is left out."""
+    low, high = np.array([1.0, 2.0, 3.0, 4.0]), np.array([3.0, 4.0, 5.0, 6.0])
+    one, none, two = across_seeds([low, low[:1], high])
+    assert none is None
+    assert one is not None
+    assert two is not None
+    assert one.iqm.figure == 2.5
+    assert one.improvement is None
+    assert two.improvement is not None
+    # Of sixteen pairs, thirteen are better, two even and one is worse.
+    assert two.improvement.figure == pytest.approx((13 + 2 / 2) / 16)
+    assert two.improvement == improvement(high[:, None], low[:, None])
+    assert across_seeds([np.array([1.0, np.nan])]) == [None]
+    assert seeds_json(None) == {"iqm": None, "probability_of_improvement": None}
+    assert seeds_json(one) == {"iqm": one.iqm, "probability_of_improvement": None}

@@ -9,24 +9,21 @@ from typing import Annotated, Literal
 import tyro
 
 from hopplus.cli.paged import show
+from hopplus.cli.train import train_to_end
 from hopplus.config import GameConfig, NetConfig, TrainConfig, check
 from hopplus.evaluation.ablation import (
     LADDER,
     Rung,
     choose,
-    ladder_json,
     measure,
     read_trace,
     rung_run,
-    write_ladder,
 )
-from hopplus.learning.train import Moment, train
 from hopplus.report.figures.ladder import draw_ladder
 from hopplus.report.figures.palette import try_figure
-from hopplus.report.ladder import ladder_page
+from hopplus.report.ladder import ladder_page, write_ladder
 from hopplus.report.summary import summarise
 from hopplus.runs.folder import RunFolder, check_name
-from hopplus.runs.progress import Progress
 from hopplus.runs.watchdog import say
 from hopplus.runtime import device_line
 
@@ -79,20 +76,24 @@ class Ablate:
             return 130
         traces = [read_trace(short, run) for short, run in made.items()]
         rows = measure(traces, self.level)
-        seeds = list(range(self.seed, self.seed + self.seeds))
-        about = {"machine": device_line(), "steps": self.steps, "seeds": seeds}
-        figures = ladder_json(rows, self.level, about)
+        figures = {
+            "level": self.level,
+            "differences_to": rows[0].name,
+            "machine": device_line(),
+            "steps": self.steps,
+            "seeds": list(range(self.seed, self.seed + self.seeds)),
+            "rungs": rows,
+        }
         write_ladder(folder, figures)
         try_figure(folder / "ladder.png", lambda: draw_ladder(traces, self.level))
-        page = ladder_page(
-            f"hopplus ablate: {folder}",
-            rows,
-            summarise(list(made.values())),
-            self.level,
-            {"folder": str(folder), **figures},
+        title, summaries = f"hopplus ablate: {folder}", summarise(list(made.values()))
+        return show(
+            ladder_page(title, rows, summaries, self.level, figures),
+            as_json=self.json,
+            html=folder / "ladder.html",
+            hints=[f"all figures, the curves and the runs are in {folder}"],
+            folder=str(folder),
         )
-        page = replace(page, hints=[f"all figures, the curves and the runs are in {folder}"])
-        return show(page, as_json=self.json, out=folder / "ladder.html")
 
     def _settled(self, rung: Rung) -> TrainConfig:
         """A rung's configuration with what all rungs have in common."""
@@ -109,14 +110,5 @@ class Ablate:
 
 def climb(title: str, run: RunFolder) -> None:
     """Train a rung to its end, with progress, unless it is there already."""
-    if run.result():
-        return
-    config = run.config()
-    total = config.updates * config.ppo.steps
-    with Progress(f"training {title}", total, "steps", where=run.path) as progress:
-
-        def show(moment: Moment) -> None:
-            note = "" if moment.mean_return is None else f"return {moment.mean_return:.2f}"
-            progress.advance(moment.steps - progress.done, note)
-
-        train(run, show)
+    if not run.result():
+        train_to_end(run, f"training {title}")

@@ -1,6 +1,6 @@
 """`hopplus adapt`: how fast does a player understand new company?"""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -103,11 +103,13 @@ class Adapt:
                 progress.advance,
             )
         page = adaptation_page(subject.name, found, known, online.learns if online else "none")
-        if known and self.seat != 0:
-            hint = "told and blind were measured in seat 0: to sit there too, give --seat 0"
-            page = replace(page, hints=[hint])
-        out = self.out or subject.folder / "adaptation.html"
-        return show(page, as_json=self.json, out=out)
+        seated = "told and blind were measured in seat 0: to sit there too, give --seat 0"
+        return show(
+            page,
+            as_json=self.json,
+            html=self.out or subject.folder / "adaptation.html",
+            hints=[seated] if known and self.seat != 0 else [],
+        )
 
     def _score(self) -> Score:
         if self.protocol == "episodes":

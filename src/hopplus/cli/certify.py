@@ -1,6 +1,6 @@
 """`hopplus certify`: does it matter in this game whom one plays with?"""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from hopplus.cli.options import check_positive, check_seed
@@ -61,10 +61,10 @@ class Certify:
         with Progress("certifying", asked.total_steps, "steps", where=path) as progress:
             found = asked.measure(self.out, progress.advance)
         title = f"{self.game.rows}x{self.game.columns}, {self.seeds} seeds"
-        page = certificate_page(found, title)
-        page = replace(
-            page,
-            payload={"kept": str(path), **page.payload},
+        return show(
+            certificate_page(found, title),
+            as_json=self.json,
+            html=path.with_suffix(".html"),
             hints=[f"kept in {path}: hopplus adapt RUN --references {path}"],
+            kept=str(path),
         )
-        return show(page, as_json=self.json, out=path.with_suffix(".html"))

@@ -50,7 +50,7 @@ class Collect(Playing):
         except KeyboardInterrupt:  # out here, where the bar is gone
             say("stopped; nothing was kept")
             return 130
-        return show(recorded_page(out, about), as_json=self.json)
+        return show(recorded_page(out, about), as_json=self.json, data=str(out))
 
 
 def recorded_page(path: Path, about: dict[str, Any]) -> Page:
@@ -77,4 +77,4 @@ def recorded_page(path: Path, about: dict[str, Any]) -> Page:
     table = Section(
         title, header=["", *about["summary"]], rows=[*rows, *actions], apart=len(actions)
     )
-    return Page(title, "", sections=[table], payload={"data": str(path), **about})
+    return Page(title, "", sections=[table], payload=about)

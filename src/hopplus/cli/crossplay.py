@@ -1,6 +1,5 @@
 """`hopplus crossplay`: how do players of different runs get on with each other?"""
 
-import json
 import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -12,7 +11,7 @@ import tyro
 from hopplus.cli.options import check_positive, check_seed
 from hopplus.cli.paged import show
 from hopplus.config import ConfigError, GameConfig, SearchConfig
-from hopplus.evaluation.crossplay import Crossplay, Member, crossplay, make_member
+from hopplus.evaluation.crossplay import Member, crossplay, make_member
 from hopplus.games import make_game
 from hopplus.games.game import Game
 from hopplus.learning.names import PLAYER_FILE, RunName, is_guest, read_run_name
@@ -20,6 +19,7 @@ from hopplus.learning.restore import find_trained, run_players
 from hopplus.report.evaluation import crossplay_page
 from hopplus.report.figures.crossplay import draw_crossplay
 from hopplus.report.figures.palette import try_figure
+from hopplus.report.json import page_json
 from hopplus.runs.checkpoint import write_durably
 from hopplus.runs.folder import check_free, clear_errors
 from hopplus.runs.progress import Progress
@@ -64,13 +64,21 @@ class CrossPlay:
         with Progress("playing everyone among everyone", total, "episodes") as progress:
             key = jax.random.key(self.seed)
             found = crossplay(game, members, key, self.episodes, progress.advance)
-        _write(out, found)
-        about = {"game": game.name, "out": str(out)}
         # Seeds of one run are samples of one thing, so that a run is what they say together.
         runs = [name if run is None else str(replace(run, seed=None)) for name, run in who]
-        page = crossplay_page(found, runs, self.episodes, about)
-        page = replace(page, hints=[f"the picture and all figures are in {out}"])
-        return show(page, as_json=self.json, out=out / "crossplay.html")
+        page = crossplay_page(found, runs, self.episodes)
+        with clear_errors(f"write in {out}"):
+            out.mkdir(parents=True, exist_ok=True)
+            write_durably(out / "crossplay.json", page_json(page).encode())
+        try_figure(out / "crossplay.png", lambda: draw_crossplay(found))
+        return show(
+            page,
+            as_json=self.json,
+            html=out / "crossplay.html",
+            hints=[f"the picture and all figures are in {out}"],
+            game=game.name,
+            out=str(out),
+        )
 
     def _member(self, name: str, run: RunName | None, game: Game) -> Member:
         if run is not None and run.seat is None:
@@ -96,11 +104,3 @@ def _who(name: str) -> RunName | None:
             f" {said.path}#0@{said.seat}"
         )
     return replace(said, seed=said.open().config().seed if said.seed is None else said.seed)
-
-
-def _write(out: Path, found: Crossplay) -> None:
-    text = json.dumps(found.as_json(), indent=2, allow_nan=False)
-    with clear_errors(f"write in {out}"):
-        out.mkdir(parents=True, exist_ok=True)
-        write_durably(out / "crossplay.json", text.encode())
-    try_figure(out / "crossplay.png", lambda: draw_crossplay(found))

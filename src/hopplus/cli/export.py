@@ -41,6 +41,5 @@ class Export:
         check_free(self.out)
         name = Path(whole).name
         write_player(self.out, named(player, name))
-        payload = {"player": name, "file": str(self.out)}
-        page = Page("hopplus export", f"{name} written to {self.out}", payload=payload)
-        return show(page, as_json=self.json)
+        page = Page("hopplus export", f"{name} written to {self.out}")
+        return show(page, as_json=self.json, player=name, file=str(self.out))

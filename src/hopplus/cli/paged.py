@@ -2,9 +2,10 @@
 
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from hopplus.config import ConfigError
 from hopplus.report.html import write_page
@@ -19,13 +20,22 @@ def this_command() -> str:
     return shlex.join(["hopplus", *sys.argv[1:]])
 
 
-def show(page: Page, *, as_json: bool, out: Path | None = None) -> int:
-    """Print what was found, for people or as JSON, after writing it as HTML where `out` is given;
-    the exit status."""
-    if out is not None:
-        at = written(out, lambda: replace(page, command=this_command()))
-        hint = [f"the page is {at}"] if at else []
-        page = replace(page, payload={**page.payload, "page": at}, hints=[*page.hints, *hint])
+def show(
+    page: Page,
+    /,
+    *,
+    as_json: bool,
+    html: Path | None = None,
+    hints: Sequence[str] = (),
+    **about: Any,
+) -> int:
+    """Print what was found, for people or as JSON, after writing it as HTML where `html` says;
+    the exit status. `hints` are for people alone, and what else it is `about` for programs."""
+    hints = list(hints)
+    if html is not None:
+        about["page"] = written(html, lambda: replace(page, command=this_command()))
+        hints += [f"the page is {about['page']}"] * (about["page"] is not None)
+    page = replace(page, payload={**about, **page.payload}, hints=hints)
     if as_json:
         print(page_json(page))
     else:

@@ -60,12 +60,7 @@ class Report:
         path = self.out or report_path(runs)
         write_page(path, page)
         # The page itself was asked for, so that one that cannot be written is an error.
-        page = replace(
-            page,
-            payload={"page": str(path), **page.payload},
-            hints=[f"The page is {path}"],
-        )
-        show(page, as_json=self.json)
+        show(page, as_json=self.json, hints=[f"The page is {path}"], page=str(path))
         if self.open and not webbrowser.open(path.resolve().as_uri()):
             say(f"no browser was found: open {path} yourself")
         return 0

@@ -100,12 +100,9 @@ def extend(run: RunFolder, steps: int) -> None:
 
 def carry_on(run: RunFolder, as_json: bool) -> int:
     """Train to the end, with progress; Ctrl-C leaves a run that can be resumed."""
-    config = run.config()
-    total = config.updates * config.ppo.steps
     run.log_until(max(steps_of(run.checkpoints), default=0))  # complains before work is announced
     try:
-        with Progress("training", total, "steps", where=run.path) as progress:
-            result = train(run, lambda moment: show_moment(moment, progress))
+        result = train_to_end(run, "training")
     except KeyboardInterrupt:  # out here, where the bar is gone
         say(f"stopped; go on with: hopplus resume {run.path}")
         return 130
@@ -113,12 +110,20 @@ def carry_on(run: RunFolder, as_json: bool) -> int:
     return 0
 
 
+def train_to_end(run: RunFolder, what: str) -> dict[str, Any]:
+    """Train, with progress that says so; the run's result."""
+    config = run.config()
+    total = config.updates * config.ppo.steps
+    with Progress(what, total, "steps", where=run.path) as progress:
+        return train(run, lambda moment: show_moment(moment, progress))
+
+
 def show_result(run: RunFolder, result: dict[str, Any], as_json: bool) -> None:
     """What came of the run, on stdout."""
     config, returns = run.config(), np.array(result["returns"])
     chance = seat_order_test(returns) if len(returns) > 1 and learns_everywhere(config) else None
     result = {**result, "seat_order_p": chance}
-    show(result_page(run, config, result), as_json=as_json)
+    show(result_page(run, config, result), as_json=as_json, run=str(run.path))
 
 
 def show_moment(moment: Moment, progress: Progress) -> None:
@@ -158,5 +163,4 @@ def result_page(run: RunFolder, config: TrainConfig, result: dict[str, Any]) -> 
         f" {result['first_update_seconds']:.0f} s until the first update (compilation)"
         + (f", then {rate:,.0f} steps/s" if (rate := result["steps_per_second"]) else "")
     )
-    payload = {"run": str(run.path), **result}
-    return Page(str(run.path), "", lines=lines, sections=[table], payload=payload)
+    return Page(str(run.path), "", lines=lines, sections=[table], payload=result)

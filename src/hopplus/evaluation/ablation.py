@@ -1,8 +1,5 @@
 """The ladder from PPO to HOP+, a part more on every rung: its runs, and what they say together."""
 
-import csv
-import io
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,8 +14,7 @@ from hopplus.evaluation.statistics import AcrossSeeds, Estimate, across_seeds, e
 from hopplus.learning.restore import new_run, seat_names
 from hopplus.learning.train import FINAL
 from hopplus.presets import PRESETS
-from hopplus.runs.checkpoint import write_durably
-from hopplus.runs.folder import RunFolder, clear_errors, open_run
+from hopplus.runs.folder import RunFolder, open_run
 
 SMOOTHED = 3  # updates that a return is taken over when it is compared with a level
 
@@ -161,17 +157,7 @@ class Row:
     across_seeds: AcrossSeeds | None  # at equal steps
 
     def as_json(self) -> dict[str, Any]:
-        def plain(value: Any) -> Any:
-            match value:
-                case Estimate():
-                    return value.as_json()
-                case list():
-                    return [plain(one) for one in value]
-                case float() if not math.isfinite(value):
-                    return None
-            return value
-
-        own = {name: plain(value) for name, value in vars(self).items() if name != "across_seeds"}
+        own = {name: value for name, value in vars(self).items() if name != "across_seeds"}
         return {**own, **seeds_json(self.across_seeds)}
 
 
@@ -230,40 +216,3 @@ def _steps_to(curve: np.ndarray, level: float, steps: int) -> int | None:
 
 def _estimate(samples: np.ndarray) -> Estimate | None:
     return estimate(samples) if np.isfinite(samples).all() else None
-
-
-def ladder_json(rows: Sequence[Row], level: float, about: dict[str, Any]) -> dict[str, Any]:
-    """All figures, with what they are of."""
-    facts = {"level": level, "differences_to": rows[0].name, **about}
-    return {**facts, "rungs": [row.as_json() for row in rows]}
-
-
-def write_ladder(folder: Path, figures: dict[str, Any]) -> None:
-    """ladder.json, and ladder.csv with a line per rung."""
-    text = io.StringIO()
-    lines = [_flat(rung) for rung in figures["rungs"]]
-    names = dict.fromkeys(name for line in lines for name in line)  # a rung may lack some
-    writer = csv.DictWriter(text, list(names))
-    writer.writeheader()
-    writer.writerows(lines)
-    with clear_errors(f"write in {folder}"):
-        content = json.dumps(figures, indent=2, allow_nan=False)
-        write_durably(folder / "ladder.json", content.encode())
-        write_durably(folder / "ladder.csv", text.getvalue().encode())
-
-
-ESTIMATES = ("mean_return", "difference", "timed_return", "timed_difference")
-ESTIMATES += ("iqm", "probability_of_improvement")
-
-
-def _flat(rung: dict[str, Any]) -> dict[str, Any]:
-    """A rung's figures with a name for each number: intervals take several, seeds are joined."""
-    flat: dict[str, Any] = {}
-    for name, value in rung.items():
-        if name in ESTIMATES:
-            flat |= {f"{name}_{end}": number for end, number in (value or {}).items()}
-        elif isinstance(value, list):
-            flat[name] = " ".join("-" if one is None else str(one) for one in value)
-        else:
-            flat[name] = value
-    return flat

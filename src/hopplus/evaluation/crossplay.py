@@ -101,14 +101,11 @@ class Crossplay:
     by_seat: np.ndarray  # [R, R, N] mean return of the one in each seat
 
     def as_json(self) -> dict[str, Any]:
-        def plain(table: list[list[Estimate]]) -> list[list[dict[str, float | None]]]:
-            return [[cell.as_json() for cell in row] for row in table]
-
         return {
             "names": self.names,
-            "focal": plain(self.focal),
-            "company": plain(self.company),
-            "by_seat": self.by_seat.tolist(),
+            "focal": self.focal,
+            "company": self.company,
+            "by_seat": self.by_seat,
         }
 
     def by_run(self, runs: Sequence[str]) -> dict[str, np.ndarray]:

@@ -167,8 +167,7 @@ class AcrossSeeds:
     improvement: Interval | None  # the probability of improvement over the first; None for itself
 
     def as_json(self) -> dict[str, Any]:
-        better = self.improvement.as_json() if self.improvement else None
-        return {"iqm": self.iqm.as_json(), "probability_of_improvement": better}
+        return {"iqm": self.iqm, "probability_of_improvement": self.improvement}
 
 
 def seeds_json(found: AcrossSeeds | None) -> dict[str, Any]:

@@ -50,7 +50,7 @@ def adaptation_page(name: str, found: Adaptation, known: References | None, lear
         payload={
             "learning": learning,
             **found.as_json(),
-            "closed": [share.as_json() for share in closed] if closed else None,
+            "closed": closed,
         },
     )
 

@@ -1,6 +1,6 @@
 """The pages of players who play together: whole episodes, and everyone among everyone."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from hopplus.evaluation.crossplay import Crossplay
@@ -82,9 +82,7 @@ def _intervals(found: Measured) -> list[Any]:
     return [found.episodes, *over_seeds]
 
 
-def crossplay_page(
-    found: Crossplay, runs: Sequence[str], episodes: int, about: Mapping[str, Any]
-) -> Page:
+def crossplay_page(found: Crossplay, runs: Sequence[str], episodes: int) -> Page:
     """Who gets what among whom; `runs` [R] is the run that each member is a seed of."""
     scores = found.by_run(runs)
     seeds = dict(zip(scores, across_seeds(list(scores.values())), strict=True))
@@ -107,11 +105,7 @@ def crossplay_page(
         f"{best} gets most on average among all: {said(_mean(found, best))}",
         lines=lines,
         sections=[section for section in sections if section],
-        payload={
-            **about,
-            **found.as_json(),
-            "across_seeds": {run: one and one.as_json() for run, one in seeds.items()},
-        },
+        payload={**found.as_json(), "across_seeds": seeds},
     )
 
 

@@ -1,18 +1,27 @@
 """The page of a ladder: its rungs in figures, and their curves one over the other."""
 
+import csv
+import io
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from hopplus.evaluation.ablation import Row
 from hopplus.evaluation.statistics import ENOUGH
 from hopplus.report.across_seeds import across_seeds_section
 from hopplus.report.curves import curves_section
-from hopplus.report.numbers import doubt_seeds
+from hopplus.report.numbers import doubt_seeds, plain
 from hopplus.report.page import Column, Page, Section
 from hopplus.report.runs import differences, too_close
 from hopplus.report.summary import Summary
 from hopplus.report.words import Words
+from hopplus.runs.checkpoint import write_durably
+from hopplus.runs.folder import clear_errors
+
+ESTIMATES = ("mean_return", "difference", "timed_return", "timed_difference")
+ESTIMATES += ("iqm", "probability_of_improvement")
 
 
 def ladder_page(
@@ -106,3 +115,30 @@ def _at_time(rows: Sequence[Row], first: str) -> Section:
             for row in rows
         ],
     )
+
+
+def write_ladder(folder: Path, figures: Mapping[str, Any]) -> None:
+    """ladder.json, and ladder.csv with a line per rung."""
+    known = plain(dict(figures))
+    lines = [_flat(rung) for rung in known["rungs"]]
+    text = io.StringIO()
+    names = dict.fromkeys(name for line in lines for name in line)  # a rung may lack some
+    writer = csv.DictWriter(text, list(names))
+    writer.writeheader()
+    writer.writerows(lines)
+    with clear_errors(f"write in {folder}"):
+        write_durably(folder / "ladder.json", json.dumps(known, indent=2).encode())
+        write_durably(folder / "ladder.csv", text.getvalue().encode())
+
+
+def _flat(rung: dict[str, Any]) -> dict[str, Any]:
+    """A rung's figures with a name for each number: intervals take several, seeds are joined."""
+    flat: dict[str, Any] = {}
+    for name, value in rung.items():
+        if name in ESTIMATES:
+            flat |= {f"{name}_{end}": number for end, number in (value or {}).items()}
+        elif isinstance(value, list):
+            flat[name] = " ".join("-" if one is None else str(one) for one in value)
+        else:
+            flat[name] = value
+    return flat

@@ -44,7 +44,8 @@ def plain(tree: Any, digits: int | None = None) -> Any:
             return None
         case float() if digits is not None:
             return _shortened(tree, digits)
-    return tree
+    # Estimates, intervals and other records know their own names for things.
+    return plain(tree.as_json(), digits) if hasattr(tree, "as_json") else tree
 
 
 def _shortened(number: float, digits: int) -> float:
