@@ -22,7 +22,7 @@ from hopplus.runs.folder import clear_errors
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).with_name("web")  # the template, the style and the scripts
 SCRIPTS = ("page.js", "lines.js", "chart.js", "curves.js", "board.js", "replay.js")
 DIGITS = 4  # that count, of a number for a view
 # Letters that could end a block of JSON, or a line of it, as JSON writes any letter.
