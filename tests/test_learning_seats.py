@@ -148,7 +148,7 @@ def test_what_differs_is_said(tmp_path: Path) -> None:
     section = next(part for part in page.sections if part.title == "What differs")
     rows = {row[0]: row[1:] for row in section.cells}
     assert rows["ppo.learning_rate"] == ["0.001", "0.002"]
-    assert rows["parts"] == ["-", "opponent goal world imagination"]
+    assert rows["parts"] == ["-", "opponent, goal, world, imagination"]
     assert "game.size" not in rows
     assert not any(part.title == "What differs" for part in runs_page([one], "").sections)
 

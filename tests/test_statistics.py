@@ -10,9 +10,9 @@ from hopplus.evaluation.statistics import (
     estimate,
     improvement,
     interquartile_mean,
-    paired_difference,
     seeds_json,
 )
+from hopplus.report.numbers import doubt_seeds
 
 # Scores of seeds (rows) in five tasks, and what rliable 1.2 says of them; its intervals are of
 # 20,000 and 5,000 draws.
@@ -60,16 +60,12 @@ def test_chance_of_improvement_is_that_of_rliable() -> None:
     assert improvement(ONE, ONE, rounds=2).figure == pytest.approx(0.5)  # ties count half
 
 
-def test_paired_differences_keep_pairs_together() -> None:
-    shared = np.linspace(0, 100, 8)[:, None]  # what both have in common must not widen anything
-    found = paired_difference(shared + 0.5, shared, rounds=200)
-    assert (found.figure, found.low, found.high) == pytest.approx((0.5, 0.5, 0.5))
-
-
 def test_too_few_seeds_are_said_to_be() -> None:
     assert Interval(1.0, 0.9, 1.1, seeds=4).too_few
-    assert "4 seeds are too few" in str(Interval(1.0, 0.9, 1.1, seeds=4))
+    assert Interval(1.0, 0.9, 1.1, seeds=4).as_json()["too_few"]
+    assert "4 are too few" in str(doubt_seeds(4))  # as pages say it
     assert not bootstrap(ONE, rounds=10).too_few
+    assert doubt_seeds(5) is None
     assert str(Interval(1.0, 0.9, 1.1, seeds=5)) == "1.000 [0.900, 1.100]"
 
 

@@ -49,8 +49,7 @@ class Interval:
         return self.seeds < ENOUGH
 
     def __str__(self) -> str:
-        doubt = f" ({self.seeds} seeds are too few to tell)" if self.too_few else ""
-        return f"{self.figure:.3f} [{self.low:.3f}, {self.high:.3f}]{doubt}"
+        return f"{self.figure:.3f} [{self.low:.3f}, {self.high:.3f}]"
 
     def as_json(self) -> dict[str, Any]:
         return {**vars(self), "too_few": self.too_few}
@@ -111,14 +110,6 @@ def bootstrap(
     rng = np.random.default_rng(seed)
     drawn = [figure(_redrawn(scores, rng)) for _ in range(rounds)]
     return Interval(figure(scores), *_ends(drawn), len(scores))
-
-
-def paired_difference(
-    one: np.ndarray, two: np.ndarray, rounds: int = 2_000, seed: int = 0
-) -> Interval:
-    """How much more the first has than the second, on average, with the seeds [S, K] of both drawn
-    anew together."""
-    return bootstrap(one - two, lambda scores: float(scores.mean()), rounds, seed)
 
 
 def improvement(one: np.ndarray, two: np.ndarray, rounds: int = 2_000, seed: int = 0) -> Interval:

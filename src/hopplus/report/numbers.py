@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from hopplus.evaluation.statistics import ENOUGH, Interval
+from hopplus.evaluation.statistics import ENOUGH
 
 
 def said(value: Any, digits: str = ".3f", absent: str = "") -> str:
@@ -23,11 +23,9 @@ def said(value: Any, digits: str = ".3f", absent: str = "") -> str:
             return absent
         case float():
             return f"{value:{digits}}"
-        case Interval():
-            return f"{value.figure:.3f} [{value.low:.3f}, {value.high:.3f}]"
         case tuple() | list():
-            return ", ".join(said(one, digits) for one in value)
-    return str(value)  # an estimate writes itself
+            return ", ".join(said(one, digits, absent) for one in value) or absent
+    return str(value)  # estimates and intervals write themselves
 
 
 def plain(tree: Any, digits: int | None = None) -> Any:

@@ -20,7 +20,7 @@ from hopplus.evaluation.statistics import (
 from hopplus.report.across_seeds import across_seeds_section
 from hopplus.report.curves import curves_section
 from hopplus.report.numbers import said
-from hopplus.report.page import Page, Section
+from hopplus.report.page import Column, Page, Section
 from hopplus.report.replay import replay_section
 from hopplus.report.summary import Summary
 from hopplus.report.words import Language, Sentence, Words
@@ -132,18 +132,11 @@ def differences(runs: Sequence[Summary], say: Words) -> Section | None:
     """The settings in which runs of training differ, if there are several and any differ."""
     known = [run for run in runs if run.config]
     settings = differing([run.config for run in known])
-    rows = [[name, *map(_value, each)] for name, each in settings.items()]
-    if not rows:
+    if not settings:
         return None
-    header = [say("setting"), *(run.name for run in known)]
+    header = [Column(say("setting"), words=True), *(Column(run.name, "g", "-") for run in known)]
+    rows = [[name, *each] for name, each in settings.items()]
     return Section(say("What differs"), header=header, rows=rows)
-
-
-def _value(value: Any) -> str:
-    """A setting as it is written."""
-    if isinstance(value, list | tuple):
-        return " ".join(map(str, value)) or "-"
-    return "-" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _warnings(runs: Sequence[Summary], say: Words) -> list[str]:

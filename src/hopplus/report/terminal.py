@@ -1,5 +1,7 @@
 """A page for a person at a terminal, on stdout."""
 
+from collections.abc import Sequence
+
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -11,24 +13,26 @@ SIGNS = {"good": "✓", "bad": "✗", "unknown": "?"}
 
 def print_page(page: Page) -> None:
     """Tables and checks first, so that the answer stands last, where one looks."""
-    console = Console(highlight=False)
-    for section in page.sections:
-        if not section.detail:
-            _print_section(console, section)
+    print_sections(page.sections)
     for line in (page.answer, *page.lines, *page.hints):
         if line:
             print(line)  # a long line is left to the terminal: what is copied has no breaks
 
 
-def _print_section(console: Console, section: Section) -> None:
-    """Its table with what is said about it; a check with its sign. Figures are not for here."""
-    if section.rows:
-        console.print(_table(section))
-        if section.text:
-            print(section.text)
-    elif section.mark:
-        console.print(Text(f"{SIGNS[section.mark]} {section.title}", style="bold"))
-        console.print(Text(f"  {section.text}"))
+def print_sections(sections: Sequence[Section]) -> None:
+    """Tables, with what is said about them, and checks with their signs. Figures are not for here,
+    nor is what is too long."""
+    console = Console(highlight=False)
+    for section in sections:
+        if section.detail:
+            continue
+        if section.rows:
+            console.print(_table(section))
+            if section.text:
+                print(section.text)
+        elif section.mark:
+            console.print(Text(f"{SIGNS[section.mark]} {section.title}", style="bold"))
+            console.print(Text(f"  {section.text}"))
 
 
 def _table(section: Section) -> Table:
