@@ -22,7 +22,7 @@ from unittest.mock import patch
 import docs_small
 from docs_markdown import Command, Step
 from hopplus.cli import main, parse
-from hopplus.cli.manual import COMMANDS, SUBCOMMANDS
+from hopplus.cli.reading.manual import COMMANDS, SUBCOMMANDS
 from hopplus.config import ConfigError
 
 WIDTH = "200"  # so that names of files are not broken
@@ -102,6 +102,8 @@ class Runner:
         program, *arguments = words
         if program == "hopplus":
             return captured(lambda: _main(arguments), self.folder)
+        if words[:2] == ["python", "-m"]:
+            return _subprocess([sys.executable, *arguments])
         if program == "python":
             return captured(lambda: _example(arguments), self.folder)
         if program == "pytest":

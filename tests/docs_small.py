@@ -49,9 +49,9 @@ SMALL = {
     "hopplus bench train": f"--seconds 0.2 {_UPDATE}",
     "hopplus bench update": "--rounds 1",
     "hopplus bench search": "--games 2 --rounds 1 --search.simulations 8",
-    "hopplus bench report": "--runs 2 --seeds 2 --points 50",
-    "hopplus bench soak": "--runs 1 --updates 2",
-    "hopplus bench faults": "--seeds 1 --faults none first-seat --episodes 500 --steps 8192",
+    "python -m benchmarks.report": "--runs 2 --seeds 2 --points 50",
+    "python -m benchmarks.soak": "--runs 1 --updates 2",
+    "python -m benchmarks.faults": "--seeds 1 --faults none first-seat --episodes 500 --steps 8192",
     "make": "--dry-run",  # what it would do; `make test` is what runs this
     "pytest": "--collect-only --quiet",  # `make test` runs them all
 }
@@ -89,7 +89,7 @@ NOT_RUN = {
 def small(command: Command) -> list[str]:
     """The words of a command as they are run."""
     words = [PLACEHOLDERS.get(word, word) for word in command.words]
-    if words[0] == "python":
+    if words[0] == "python" and words[1] != "-m":
         return [*words[:3], *EXAMPLES[words[1]]] if words[1] in EXAMPLES else words
     if "--help" in words:
         return words

@@ -14,11 +14,13 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from hopplus.cli import ablate, main
+from hopplus.cli import main, train
 from hopplus.config import TrainConfig
 from hopplus.evaluation.ablation import LADDER, Trace, choose, measure, seconds_per_update
-from hopplus.evaluation.ladder_picture import draw_ladder
 from hopplus.presets import PRESETS
+from hopplus.report.figures import palette
+from hopplus.report.figures.ladder import draw_ladder
+from hopplus.report.numbers import plain
 from hopplus.runs.folder import RunFolder, open_run
 from hopplus.runs.progress import Progress
 
@@ -107,7 +109,8 @@ def test_no_episodes_are_no_number() -> None:
     row = measure([Trace("a", "a", 100, nothing, nothing, nothing, 1.0)], 0.0)[0]
     assert row.mean_return is None
     assert row.steps_to_level is None
-    assert row.as_json()["by_seed"] == [None, None]
+    assert plain(row)["by_seed"] == [None, None]
+    assert row.across_seeds is None
 
 
 def test_seconds_per_update_are_without_compilation() -> None:
@@ -191,6 +194,13 @@ def test_a_ladder_is_climbed_though_it_was_stopped(climbed: Path) -> None:
     with (climbed / "ladder.csv").open() as file:
         lines = list(csv.DictReader(file))
     assert [line["name"] for line in lines] == ["ppo", "tuned-ppo"]
+    assert ppo["probability_of_improvement"] is None
+    assert ppo["iqm"]["figure"] == pytest.approx(np.mean(ppo["by_seed"]))
+    better = np.mean(np.greater.outer(tuned["by_seed"], ppo["by_seed"]))
+    level = np.mean(np.equal.outer(tuned["by_seed"], ppo["by_seed"]))
+    assert tuned["probability_of_improvement"]["figure"] == pytest.approx(better + level / 2)
+    assert float(lines[0]["iqm_figure"]) == pytest.approx(ppo["iqm"]["figure"])
+    assert f"{ppo['iqm']['figure']:.3f} [" in page
     assert float(lines[1]["difference_mean"]) == pytest.approx(tuned["difference"]["mean"])
 
 
@@ -200,10 +210,18 @@ def test_again_trains_nothing(
     def refuse(run: RunFolder, show: object) -> None:
         raise AssertionError(f"{run.path} is trained again")
 
-    monkeypatch.setattr(ablate, "train", refuse)
+    monkeypatch.setattr(train, "train", refuse)
     assert again(climbed) == 0
     out = capsys.readouterr().out
-    for words in ("ppo as tuned", "return ± 95%", "- ppo", "equal wall time", "too few to tell"):
+    for words in (
+        "ppo as tuned",
+        "return ± 95%",
+        "- ppo",
+        "equal wall time",
+        "too few to tell",
+        "IQM",
+        "probability of improvement",
+    ):
         assert words in out
     assert f"the page is {climbed / 'ladder.html'}" in out
     monkeypatch.setitem(sys.modules, "jinja2", None)  # not everywhere
@@ -224,7 +242,7 @@ def test_without_a_name_it_says_how_to_go_on(
     def stopped(run: RunFolder, show: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(ablate, "train", stopped)
+    monkeypatch.setattr(train, "train", stopped)
     runs = climbed.parent / "other"
     assert main(["ablate", "ladder", *SMALL, "--runs", str(runs)]) == 130
     made = next(runs.iterdir()).name
@@ -236,7 +254,9 @@ def test_without_matplotlib(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    assert not draw_ladder(tmp_path / "ladder.png", [trace("a", [[1.0]], 1.0)], 1.0)
+    monkeypatch.setattr(palette, "_lacking", [])  # said once
+    rungs = [trace("a", [[1.0]], 1.0)]
+    assert not palette.try_figure(tmp_path / "ladder.png", lambda: draw_ladder(rungs, 1.0))
     assert "matplotlib is not installed" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
 

@@ -7,9 +7,10 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from hopplus.bench.breakdown import breakdown
-from hopplus.bench.search import SCOPES, SearchSpeed
+import benchmarks
+from benchmarks.breakdown import SCOPES, Breakdown, breakdown
 from hopplus.cli import main
+from hopplus.cli.bench.search import SearchSpeed
 from hopplus.config import SearchConfig
 
 _TINY = """
@@ -27,7 +28,7 @@ def found() -> dict[str, Any]:
     try:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("builtins.print", lambda text: said.append(text))
-            assert main([*TINY, "--breakdown", "--json"]) == 0
+            assert main([*TINY, "--json"]) == 0
     finally:
         jax.config.update("jax_disable_most_optimizations", False)
     (text,) = said
@@ -46,8 +47,14 @@ def test_both_searches_are_measured(found: dict[str, Any]) -> None:
     assert speed["our_value"] == pytest.approx(speed["mctx_value"], abs=0.5)
 
 
-def test_all_of_a_decision_is_told_apart(found: dict[str, Any]) -> None:
-    spent = found["breakdown"]
+def test_all_of_a_decision_is_told_apart(capsys: pytest.CaptureFixture[str]) -> None:
+    tiny = _TINY.replace("--rounds 2", "").split()
+    jax.config.update("jax_disable_most_optimizations", True)
+    try:
+        assert benchmarks.main(Breakdown, [*tiny, "--json"]) == 0
+    finally:
+        jax.config.update("jax_disable_most_optimizations", False)
+    spent = json.loads(capsys.readouterr().out)["breakdown"]
     assert list(spent) == [*SCOPES, "rest"]
     assert min(spent[name] for name in ("prepare", "select", "expand", "backup")) > 0
     assert spent["infer"] == 0  # there are no goals to infer
@@ -80,20 +87,17 @@ def test_lines(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[st
         mctx, within = (10.0, 25.0) if with_mctx else (None, None)
         return SearchSpeed(search.simulations or 0, 50.0, mctx, within, 0.1, 0.1, 1.0)
 
-    spent = {"select": 0.001, "rest": 0.25}
-    monkeypatch.setattr("hopplus.cli.bench_search.measure_search", measured)
-    monkeypatch.setattr("hopplus.cli.bench_search.decision_breakdown", lambda *_: spent)
-    assert main([*TINY, "--curve", "--breakdown"]) == 0
-    first, second, *curve, select, rest = capsys.readouterr().out.splitlines()
-    assert "2x2, 2 seats that all search, 3 games, 2 trees" in first
+    monkeypatch.setattr("hopplus.cli.bench.search.measure_search", measured)
+    monkeypatch.setenv("COLUMNS", "200")
+    assert main([*TINY, "--curve"]) == 0
+    out = capsys.readouterr().out
+    assert "2x2, 2 seats that all search, 3 games, 2 trees" in out
+    rows = [line.strip("│ ").split("│") for line in out.splitlines() if line.startswith("│")]
+    first, *curve = [[cell.strip() for cell in row] for row in rows]
     # 3 games at 50 steps a second are 60 ms, of 6 simulations.
-    assert "6 simulations:       50.0 environment steps/s,  10,000 us a simulation" in second
-    assert "mctx 10.0 steps/s, ratio 5.0" in second
-    assert "25.0, ratio 2.0" in second
-    assert [int(line.split()[0]) for line in curve] == [50, 100, 200, 400]
-    assert not any("mctx" in line for line in curve)
-    assert select.split() == ["select", "1.00", "ms"]
-    assert rest.split() == ["rest", "250.00", "ms"]
+    assert first == ["6", "50.0", "10,000", "10.0", "5.0", "25.0", "2.0"]
+    assert [row[0] for row in curve] == ["50", "100", "200", "400"]
+    assert not any(cell for row in curve for cell in row[3:])  # mctx is measured once
 
 
 @pytest.mark.parametrize(
@@ -110,6 +114,7 @@ def test_lines(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[st
         (["--rounds", "0"], "--rounds is 0"),
         (["--seed", "-1"], "--seed is -1"),
         (["--tres", "2"], "no option '--tres'"),
+        (["--breakdown"], "it is python -m benchmarks.breakdown"),
     ],
     ids=str,
 )

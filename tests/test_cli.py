@@ -15,7 +15,7 @@ from PIL import Image
 
 from fake_runs import write_run
 from hopplus.cli import main, parse
-from hopplus.cli.manual import COMMANDS, SUBCOMMANDS, path_of
+from hopplus.cli.reading.manual import COMMANDS, SUBCOMMANDS, path_of
 from hopplus.config import (
     BeliefConfig,
     ConfigError,
@@ -401,7 +401,8 @@ def test_bench_game(capsys: pytest.CaptureFixture[str]) -> None:
         (["replay", "--players", FOUR, "--layout", "no-such-file"], "cannot read no-such-file"),
         (["replay", "--players", FOUR, "--out", "/dev/null/x.gif"], "cannot write"),
         (["list", "cows"], "cows"),
-        (["bench"], "expected one of {game, train, update, search, faults, report, soak}"),
+        (["bench"], "expected one of {game, train, update, search}"),
+        (["bench", "soak"], "no command 'soak': it is python -m benchmarks.soak"),
         (["bench", "game", "--seconds", "0"], "--seconds is 0"),
     ],
 )

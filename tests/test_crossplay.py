@@ -84,6 +84,17 @@ def test_the_command(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert np.shape(found["by_seat"]) == (3, 3, 2)
     assert json.loads((out / "crossplay.json").read_text())["names"] == found["names"]
     assert (out / "crossplay.png").read_bytes().startswith(b"\x89PNG")
+    # Two seeds of the run, each among the other one and among the hare hunter.
+    ((name, seeds),) = found["across_seeds"].items()
+    assert name == str(run)
+    means = [[cell["mean"] for cell in row] for row in found["focal"]]
+    among = [means[0][1], means[0][2], means[1][0], means[1][2]]
+    middle = sorted(among)[1:3]  # of four, the quarters at both ends are left out
+    assert seeds["iqm"]["figure"] == pytest.approx(np.mean(middle))
+    assert seeds["probability_of_improvement"] is None  # over whom?
+    page = (out / "crossplay.html").read_text(encoding="utf-8")
+    assert f"{seeds['iqm']['figure']:.3f} [" in page
+    assert "2 are too few to tell" in page
 
 
 @pytest.mark.parametrize(

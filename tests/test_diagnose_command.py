@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
+import benchmarks
+from benchmarks import faults as bench
+from benchmarks.faults import FaultBench, Trials
 from conftest import SMALL_RUN
-from hopplus.bench import faults as bench
-from hopplus.bench.faults import FaultBench, Trials
 from hopplus.cli import diagnose_seats as diagnose_seats_command
 from hopplus.cli import diagnosed, main
 from hopplus.config import ConfigError, StagHuntConfig
@@ -200,14 +201,14 @@ def test_verdicts_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
         runs=5,
         steps=1,
         episodes=1,
-        experiments=1,
+        updates=1,
         games=16,
         game=GAME,
         seats_preset="ppo",
         value_preset="hop-plus",
     )
     notes: list[str] = []
-    found = list(made.trials((), notes.append))
+    found = list(made.trials(notes.append))
     seats = [name for name, fault in FAULTS.items() if fault.seats]
     assert [trials.fault for trials in found if trials.command == "seats"] == ["none", *seats]
     losses = [name for name, fault in FAULTS.items() if fault.value_loss]
@@ -220,7 +221,7 @@ def test_verdicts_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     assert seeds["ppo"][:3] == [0, 5, 10]
     assert seeds["hop-plus"][:3] == [0, 4, 8]
     assert len(notes) == 3 * len(found) == 3 * len(built)
-    few = list(made.trials(("none", "loud-world"), notes.append))
+    few = list(replace(made, faults=("none", "loud-world")).trials(notes.append))
     assert [(trials.command, trials.fault) for trials in few] == [
         ("seats", "none"),
         ("value-loss", "none"),
@@ -233,14 +234,14 @@ def test_the_benchmark_prints_a_table_or_json(
 ) -> None:
     trials = Trials("seats", "strength", "unequal-game", {"unequal-game": 19, "healthy": 1}, 2.5)
     monkeypatch.setattr(FaultBench, "trials", lambda *given: [trials])
-    assert main(["bench", "faults", "--faults", "strength"]) == 0
+    assert benchmarks.main(FaultBench, ["--faults", "strength"]) == 0
     out = capsys.readouterr().out
     for word in ("strength", "unequal-game", "19/20", "healthy 1", "2.5"):
         assert word in out
-    assert main(["bench", "faults", "--json"]) == 0
+    assert benchmarks.main(FaultBench, ["--json"]) == 0
     (row,) = read(capsys.readouterr().out)["trials"]
     assert (row["right"], row["count"]) == (19, 20)
-    assert main(["bench", "faults", "--seats-preset", "pppo"]) == 2
+    assert benchmarks.main(FaultBench, ["--seats-preset", "pppo"]) == 2
     assert "no preset 'pppo'" in capsys.readouterr().err
-    assert main(["bench", "faults", "--faults", "gremlins"]) == 2
+    assert benchmarks.main(FaultBench, ["--faults", "gremlins"]) == 2
     assert "no fault 'gremlins'; there are none, strength, " in capsys.readouterr().err

@@ -104,7 +104,7 @@ def test_the_report_is_about_them(tmp_path: Path) -> None:
     run = summary_of(tmp_path / "a", "learn,stag,learn,stag")
     page = runs_page([run], "")
     assert page.answer == "Mean return 2.000 ± 0.000 of the seats that learn"  # of 1 and 3
-    rows = {row[0]: row[1] for row in page.sections[0].rows}
+    rows = {row[0]: row[1] for row in page.sections[0].cells}
     assert rows["return of seat 0 ± 95%"] == "1.000 ± 0.000 *"
     assert rows["return of seat 1 ± 95%"] == "2.000 ± 0.000"
     assert rows["lowest and highest seed"] == "2.000, 2.000"
@@ -146,9 +146,9 @@ def test_what_differs_is_said(tmp_path: Path) -> None:
     two = summarise([open_run(write_run(tmp_path / "hop", preset="hop-plus"))])[0]
     page = runs_page([one, two], "")
     section = next(part for part in page.sections if part.title == "What differs")
-    rows = {row[0]: row[1:] for row in section.rows}
+    rows = {row[0]: row[1:] for row in section.cells}
     assert rows["ppo.learning_rate"] == ["0.001", "0.002"]
-    assert rows["parts"] == ["-", "opponent goal world imagination"]
+    assert rows["parts"] == ["-", "opponent, goal, world, imagination"]
     assert "game.size" not in rows
     assert not any(part.title == "What differs" for part in runs_page([one], "").sections)
 

@@ -14,7 +14,8 @@ from matplotlib.figure import Figure
 from hopplus.cli.diagnosed import finish
 from hopplus.config import ConfigError
 from hopplus.diagnosis.finding import Check, Illness, Verdict, verdict_of
-from hopplus.report.page import Page, Section, write_page
+from hopplus.report.html import write_page
+from hopplus.report.page import Page, Section
 
 EVIL = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>&amp;"
 

@@ -2,8 +2,8 @@
 
 from copy import deepcopy
 
-from hopplus.cli.panel import panel
-from hopplus.cli.viewer import Place, shown
+from hopplus.cli.replay.panel import panel
+from hopplus.cli.replay.viewer import Place, shown
 from tiny_replay import REPLAY, THINKS, moment
 
 

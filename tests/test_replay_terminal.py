@@ -19,8 +19,8 @@ import pytest
 
 from hopplus.cli import main
 from hopplus.cli.replay import Replay
-from hopplus.cli.screen import ENTER, LEAVE, Screen, is_screen
-from hopplus.cli.viewer import Place, played_on, pressed, view
+from hopplus.cli.replay.screen import ENTER, LEAVE, Screen, is_screen
+from hopplus.cli.replay.viewer import Place, played_on, pressed, view
 from hopplus.config import ConfigError
 from tiny_replay import REPLAY
 
@@ -249,7 +249,7 @@ def test_without_a_terminal_there_are_no_keys(monkeypatch: pytest.MonkeyPatch) -
     with monkeypatch.context() as patch:
         patch.setenv("TERM", "dumb")
         assert not is_screen(terminal.keys, terminal.out)
-    monkeypatch.setattr("hopplus.cli.screen.termios", None)  # as on Windows
+    monkeypatch.setattr("hopplus.cli.replay.screen.termios", None)  # as on Windows
     assert not is_screen(terminal.keys, terminal.out)
 
 

@@ -11,13 +11,16 @@ from typing import Any
 import numpy as np
 import pytest
 
+import benchmarks
+from benchmarks.report import ReportBench
 from fake_runs import fake_replay, write_run
 from hopplus.cli import main
 from hopplus.config import ConfigError
-from hopplus.report import page as pages
+from hopplus.report import html as pages
 from hopplus.report.curves import Curved, curves_section
+from hopplus.report.html import as_json, page_text
 from hopplus.report.logged import Logged, read_logged
-from hopplus.report.page import Page, Section, as_json, page_text
+from hopplus.report.page import Page, Section
 from hopplus.report.runs import runs_page
 from hopplus.report.summary import Summary, summarise
 from hopplus.report.words import Sentence, Words, chinese
@@ -241,14 +244,19 @@ def test_runs_side_by_side(tmp_path: Path) -> None:
     assert [run.name for run in runs] == [str(low), str(high)]  # told apart
     page = runs_page(runs, "")
     assert page.answer == f"{high} has the highest mean return: 2.000 ± 0.000 of 3 at best"
-    rows = {row[0]: row[1:] for row in page.sections[0].rows}
+    rows = {row[0]: row[1:] for row in page.sections[0].cells}
     assert rows["mean return ± 95%"] == ["1.000 ± 0.000", "2.000 ± 0.000"]
     assert rows["learns"] == ["policy", "policy, opponent, goal, world, imagination"]
+    seeds = next(section for section in page.sections if section.title == "Across seeds")
+    assert seeds.cells[0] == [str(low), "1.000 [1.000, 1.000]", ""]
+    assert seeds.cells[1] == [str(high), "2.000 [2.000, 2.000]", "1.000 [1.000, 1.000]"]
     config = json.loads((low / "config.json").read_text())
     config["config"]["game"]["size"] = 6
     (low / "config.json").write_text(json.dumps(config))
     other = runs_page(summarise([open_run(low), open_run(high)]), "")
     assert "different games" in " ".join(other.lines)
+    seeds = next(section for section in other.sections if section.title == "Across seeds")
+    assert [column.name for column in seeds.columns] == ["run", "IQM [95% bootstrap interval]"]
     assert "different games" not in " ".join(page.lines)
 
 
@@ -378,7 +386,7 @@ def test_a_run_that_cannot_be_read_is_one_sentence(
 
 def test_the_time_of_a_page_is_measured(capsys: pytest.CaptureFixture[str]) -> None:
     few = ["--runs", "2", "--seeds", "2", "--points", "3"]
-    assert main(["bench", "report", *few, "--json"]) == 0
+    assert benchmarks.main(ReportBench, [*few, "--json"]) == 0
     speed = json.loads(capsys.readouterr().out)
     assert 0 < speed["seconds"] < 20
     assert 5e4 < speed["page_bytes"] < 3e6

@@ -12,8 +12,9 @@ import pytest
 from browser import do_without, find_chromium
 from fake_runs import fake_replay, write_run
 from hopplus.report.curves import Curved, curves_section
+from hopplus.report.html import write_page
 from hopplus.report.logged import Logged
-from hopplus.report.page import Page, write_page
+from hopplus.report.page import Page
 from hopplus.report.runs import runs_page
 from hopplus.report.summary import summarise
 from hopplus.report.words import Language, Words

@@ -6,7 +6,7 @@ from typing import Any
 import jax
 import pytest
 
-from hopplus.bench.soak import HUNG, Soak, program, soak
+from benchmarks.soak import HUNG, Soak, program, soak
 
 
 def test_the_program_learns(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,12 +5,14 @@ import pytest
 
 from hopplus.evaluation.statistics import (
     Interval,
+    across_seeds,
     bootstrap,
     estimate,
     improvement,
     interquartile_mean,
-    paired_difference,
+    seeds_json,
 )
+from hopplus.report.numbers import doubt_seeds
 
 # Scores of seeds (rows) in five tasks, and what rliable 1.2 says of them; its intervals are of
 # 20,000 and 5,000 draws.
@@ -58,16 +60,12 @@ def test_chance_of_improvement_is_that_of_rliable() -> None:
     assert improvement(ONE, ONE, rounds=2).figure == pytest.approx(0.5)  # ties count half
 
 
-def test_paired_differences_keep_pairs_together() -> None:
-    shared = np.linspace(0, 100, 8)[:, None]  # what both have in common must not widen anything
-    found = paired_difference(shared + 0.5, shared, rounds=200)
-    assert (found.figure, found.low, found.high) == pytest.approx((0.5, 0.5, 0.5))
-
-
 def test_too_few_seeds_are_said_to_be() -> None:
     assert Interval(1.0, 0.9, 1.1, seeds=4).too_few
-    assert "4 seeds are too few" in str(Interval(1.0, 0.9, 1.1, seeds=4))
+    assert Interval(1.0, 0.9, 1.1, seeds=4).as_json()["too_few"]
+    assert "4 are too few" in str(doubt_seeds(4))  # as pages say it
     assert not bootstrap(ONE, rounds=10).too_few
+    assert doubt_seeds(5) is None
     assert str(Interval(1.0, 0.9, 1.1, seeds=5)) == "1.000 [0.900, 1.100]"
 
 
@@ -75,3 +73,21 @@ def test_one_sample_is_shown_alone() -> None:
     """There is no interval, so nothing stands in its place."""
     assert str(estimate(np.array([2.874]))) == "2.874"
     assert str(estimate(np.array([1.0, 1.0]))) == "1.000 ± 0.000"
+
+
+def test_contestants_over_their_seeds() -> None:
+    """The first is what the others are held against; who has no several seeds is left out."""
+    low, high = np.array([1.0, 2.0, 3.0, 4.0]), np.array([3.0, 4.0, 5.0, 6.0])
+    one, none, two = across_seeds([low, low[:1], high])
+    assert none is None
+    assert one is not None
+    assert two is not None
+    assert one.iqm.figure == 2.5
+    assert one.improvement is None
+    assert two.improvement is not None
+    # Of sixteen pairs, thirteen are better, two even and one is worse.
+    assert two.improvement.figure == pytest.approx((13 + 2 / 2) / 16)
+    assert two.improvement == improvement(high[:, None], low[:, None])
+    assert across_seeds([np.array([1.0, np.nan])]) == [None]
+    assert seeds_json(None) == {"iqm": None, "probability_of_improvement": None}
+    assert seeds_json(one) == {"iqm": one.iqm, "probability_of_improvement": None}

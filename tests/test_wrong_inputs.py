@@ -13,7 +13,7 @@ from typing import NoReturn
 import pytest
 
 from hopplus.cli import _manual, main
-from hopplus.cli.manual import COMMANDS, SUBCOMMANDS
+from hopplus.cli.reading.manual import COMMANDS, SUBCOMMANDS
 from hopplus.learning.dataset import FACTS
 
 pytestmark = pytest.mark.usefixtures("quick_parser")
@@ -319,10 +319,6 @@ WRONG = [
     ("bench update --rounds 0", "--rounds is 0"),
     ("bench search --search.simulations 0", "--search.simulations is 0"),
     ("bench search --rounds 0", "--rounds is 0"),
-    ("bench faults --faults gremlins", "no fault 'gremlins'"),
-    ("bench faults --seats-preset poo", "no preset 'poo'"),
-    ("bench report --points 0", "--points is 0"),
-    ("bench soak --runs 0", "--runs is 0"),
 ]
 
 
@@ -677,7 +673,6 @@ SUBJECTS = {
     "bench train": "bench train --game.size 2",
     "bench update": "bench update --game.size 2",
     "bench search": "bench search --game.size 2",
-    "bench faults": "bench faults --faults nope",
 }
 ODD = ("nan", "inf", "-1", "0", "", "x", "1e99")
 

@@ -19,13 +19,15 @@ from hopplus.cli.adapt import Adapt
 from hopplus.cli.bench import Bench
 from hopplus.cli.certify import Certify
 from hopplus.cli.collect import Collect
-from hopplus.cli.complaint import as_typed, no_command, sentence, unexpected
 from hopplus.cli.crossplay import CrossPlay
 from hopplus.cli.diagnose import Diagnose
 from hopplus.cli.evaluate import Evaluate
 from hopplus.cli.export import Export
 from hopplus.cli.listing import List
-from hopplus.cli.manual import (
+from hopplus.cli.options import game_named, options_of, registry
+from hopplus.cli.pretrain import Pretrain
+from hopplus.cli.reading.complaint import as_typed, no_command, sentence, unexpected
+from hopplus.cli.reading.manual import (
     COMMANDS,
     HELP,
     HELP_ALL,
@@ -39,8 +41,6 @@ from hopplus.cli.manual import (
     read_manual,
     set_manual,
 )
-from hopplus.cli.options import game_named, options_of
-from hopplus.cli.pretrain import Pretrain
 from hopplus.cli.replay import Replay
 from hopplus.cli.report import Report
 from hopplus.cli.train import Resume, Train

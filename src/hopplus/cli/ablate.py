@@ -1,37 +1,29 @@
 """`hopplus ablate`: what does each part bring?"""
 
-import json
 import math
 import time
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Literal
 
 import tyro
-from rich.console import Console
-from rich.table import Table
 
-from hopplus.cli.paged import this_command, written
-from hopplus.config import GameConfig, NetConfig, TrainConfig, check, default_game, differing
+from hopplus.cli.paged import show
+from hopplus.cli.train import train_to_end
+from hopplus.config import GameConfig, NetConfig, TrainConfig, check, default_game
 from hopplus.evaluation.ablation import (
     LADDER,
-    Row,
     Rung,
     choose,
-    ladder_json,
     measure,
     read_trace,
     rung_run,
-    write_ladder,
 )
-from hopplus.evaluation.ladder_picture import draw_ladder
-from hopplus.evaluation.statistics import ENOUGH, Estimate
-from hopplus.learning.train import Moment, train
-from hopplus.report.ladder import ladder_page
+from hopplus.report.figures.ladder import draw_ladder
+from hopplus.report.figures.palette import try_figure
+from hopplus.report.ladder import ladder_page, write_ladder
 from hopplus.report.summary import summarise
 from hopplus.runs.folder import RunFolder, check_name
-from hopplus.runs.progress import Progress
 from hopplus.runs.watchdog import say
 from hopplus.runtime import device_line
 
@@ -84,32 +76,23 @@ class Ablate:
             return 130
         traces = [read_trace(short, run) for short, run in made.items()]
         rows = measure(traces, self.level)
-        seeds = list(range(self.seed, self.seed + self.seeds))
-        about = {"machine": device_line(), "steps": self.steps, "seeds": seeds}
-        figures = ladder_json(rows, self.level, about)
+        figures = {
+            "level": self.level,
+            "differences_to": rows[0].name,
+            "machine": device_line(),
+            "steps": self.steps,
+            "seeds": list(range(self.seed, self.seed + self.seeds)),
+            "rungs": rows,
+        }
         write_ladder(folder, figures)
-        draw_ladder(folder / "ladder.png", traces, self.level)
-        page = self._show(folder, rows, list(made.values()))
-        if self.json:
-            print(json.dumps({"folder": str(folder), "page": page, **figures}, indent=2))
-            return 0
-        print_rows(rows, f"{folder}, {self.seeds} seed{'s' * (self.seeds > 1)}", self.level)
-        print_differences({rungs[short].title: config for short, config in settled.items()})
-        if self.seeds == 1:
-            print("one seed: no interval can be told")
-        elif self.seeds < ENOUGH:
-            print(f"with {self.seeds} of {ENOUGH} seeds the intervals are wide: too few to tell")
-        print(f"all figures, the curves and the runs are in {folder}")
-        if page:
-            print(f"the page is {page}")
-        return 0
-
-    def _show(self, folder: Path, rows: Sequence[Row], runs: Sequence[RunFolder]) -> str | None:
-        """Write the page; where it is, unless what it takes is not installed."""
-        title = f"hopplus ablate: {folder}"
-        return written(
-            folder / "ladder.html",
-            lambda: ladder_page(title, rows, summarise(runs), self.level, this_command()),
+        try_figure(folder / "ladder.png", lambda: draw_ladder(traces, self.level))
+        title, summaries = f"hopplus ablate: {folder}", summarise(list(made.values()))
+        return show(
+            ladder_page(title, rows, summaries, self.level, figures),
+            as_json=self.json,
+            html=folder / "ladder.html",
+            hints=[f"all figures, the curves and the runs are in {folder}"],
+            folder=str(folder),
         )
 
     def _settled(self, rung: Rung) -> TrainConfig:
@@ -127,74 +110,5 @@ class Ablate:
 
 def climb(title: str, run: RunFolder) -> None:
     """Train a rung to its end, with progress, unless it is there already."""
-    if run.result():
-        return
-    config = run.config()
-    total = config.updates * config.ppo.steps
-    with Progress(f"training {title}", total, "steps", where=run.path) as progress:
-
-        def show(moment: Moment) -> None:
-            note = "" if moment.mean_return is None else f"return {moment.mean_return:.2f}"
-            progress.advance(moment.steps - progress.done, note)
-
-        train(run, show)
-
-
-def print_rows(rows: Sequence[Row], title: str, level: float) -> None:
-    """One table at equal steps, one at equal wall time."""
-    first = rows[0].title
-    steps = _table(
-        f"{title}: at equal steps",
-        ("return ± 95%", f"- {first}", f"steps\nto {level:g}", "ratio", "value\nloss"),
-    )
-    times = _table(
-        f"{title}: at equal wall time, that of {first} without compilation",
-        ("s/update", "ratio", "updates", "return ± 95%", f"- {first}"),
-    )
-    for row in rows:
-        other = row is not rows[0]
-        steps.add_row(
-            row.title,
-            _said(row.mean_return),
-            _said(row.difference) if other else "",
-            f"{row.steps_to_level:,}" if row.steps_to_level else "never",
-            f"{row.steps_ratio:.2f}" if row.steps_ratio else "",
-            f"{row.value_loss:.3f}",
-        )
-        times.add_row(
-            row.title,
-            f"{row.seconds_per_update:.3g}",
-            f"{row.seconds_ratio:.2f}",
-            f"{row.timed_updates:,}/{row.updates:,}",
-            _said(row.timed_return),
-            _said(row.timed_difference) if other else "",
-        )
-    console = Console()
-    console.print(steps)
-    console.print(times)
-    print("returns over the last tenth; differences are of the same seeds; intervals of 95%")
-
-
-def print_differences(configs: Mapping[str, TrainConfig]) -> None:
-    """The settings in which each rung differs from the first, whose values stand in brackets."""
-    first, *others = configs
-    for title in others:
-        found = differing([configs[first], configs[title]])
-        pairs = [f"{name} {_setting(b)} ({_setting(a)})" for name, (a, b) in found.items()]
-        print(f"{title} differs from {first} in {', '.join(pairs) or 'nothing'}")
-
-
-def _setting(value: object) -> str:
-    return ("+".join(value) or "none") if isinstance(value, tuple) else str(value)
-
-
-def _table(title: str, columns: Sequence[str]) -> Table:
-    table = Table(title=title, title_justify="left")
-    table.add_column("rung", min_width=12)
-    for name in columns:
-        table.add_column(name, justify="right", no_wrap=True)
-    return table
-
-
-def _said(value: Estimate | None) -> str:
-    return "?" if value is None else str(value)
+    if not run.result():
+        train_to_end(run, f"training {title}")

@@ -1,23 +1,19 @@
 """`hopplus adapt`: how fast does a player understand new company?"""
 
-import json
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal
 
 import jax
 import tyro
-from rich.console import Console
-from rich.table import Table
 
 from hopplus.cli.options import check_positive, check_seat, check_seed
-from hopplus.cli.paged import this_command, written
+from hopplus.cli.paged import show
 from hopplus.cli.subject import Subject, find_subject, game_of
 from hopplus.config import LARGE, ConfigError, GameConfig, SearchConfig, check_above, default_game
-from hopplus.evaluation.adaptation import Adaptation, adapt, companies
+from hopplus.evaluation.adaptation import adapt, companies
 from hopplus.evaluation.online import LEARN, Online
-from hopplus.evaluation.references import References, read_references
-from hopplus.evaluation.statistics import Estimate
+from hopplus.evaluation.references import read_references
 from hopplus.evaluation.streams import AtTheEnd, ByEpisode, Score
 from hopplus.evaluation.trials import Names
 from hopplus.games import make_game
@@ -106,22 +102,14 @@ class Adapt:
                 online,
                 progress.advance,
             )
-        closed = found.closed(known) if known else None
-        learning = online.learns if online else "none"
-        page = self._page(subject, learning, found, known)
-        if self.json:
-            shares = [share.as_json() for share in closed] if closed else None
-            whole = {"learning": learning, **found.as_json(), "closed": shares, "page": page}
-            print(json.dumps(whole, indent=2))
-            return 0
-        print_adaptation(found, f"{subject.name}, learning: {learning}", closed)
-        if known and closed is None:
-            print("among this company there is no gap between blind and told to close")
-        if known and self.seat != 0:
-            print("told and blind were measured in seat 0: to sit there too, give --seat 0")
-        if page:
-            print(f"the page is {page}")
-        return 0
+        page = adaptation_page(subject.name, found, known, online.learns if online else "none")
+        seated = "told and blind were measured in seat 0: to sit there too, give --seat 0"
+        return show(
+            page,
+            as_json=self.json,
+            html=self.out or subject.folder / "adaptation.html",
+            hints=[seated] if known and self.seat != 0 else [],
+        )
 
     def _score(self) -> Score:
         if self.protocol == "episodes":
@@ -131,14 +119,6 @@ class Adapt:
         if self.episodes is not None:
             raise ConfigError("--protocol hop counts steps: leave --episodes out")
         return AtTheEnd()
-
-    def _page(
-        self, subject: Subject, learning: str, found: Adaptation, known: References | None
-    ) -> str | None:
-        return written(
-            self.out or subject.folder / "adaptation.html",
-            lambda: adaptation_page(subject.name, found, known, learning, this_command()),
-        )
 
     def _check_learning(self, wanted: list[Names]) -> None:
         """Raise `ConfigError` for options that do not go together."""
@@ -161,20 +141,3 @@ class Adapt:
         if self.learning == "none" or subject.config is None:
             return None
         return Online(subject.config, learning_rate=self.learning_rate)
-
-
-def print_adaptation(found: Adaptation, name: str, closed: list[Estimate] | None) -> None:
-    """The returns for people, on stdout."""
-    seeds = found.returns.shape[0]
-    table = Table(title=f"{name}, {seeds} seed{'s' * (seeds > 1)}", title_justify="left")
-    table.add_column("others")
-    for column in found.columns:
-        table.add_column(column, justify="right")
-    for place, company in enumerate(found.companies):
-        table.add_row(", ".join(company), *map(str, found.estimates(place)))
-    table.add_section()
-    table.add_row("mean", *map(str, found.means()))
-    if closed:
-        table.add_row("share of the gap closed", *map(str, closed))
-    Console().print(table)
-    print("mean returns ± 95% over seeds" if seeds > 1 else "one seed: no interval can be told")

@@ -1,23 +1,17 @@
 """`hopplus certify`: does it matter in this game whom one plays with?"""
 
-import json
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rich.console import Console
-from rich.table import Table
-
 from hopplus.cli.options import check_positive, check_seed
-from hopplus.cli.paged import this_command, written
+from hopplus.cli.paged import show
 from hopplus.config import GameConfig, NetConfig, PPOConfig, TrainConfig, default_game
 from hopplus.evaluation.adaptation import companies
 from hopplus.evaluation.certificate import Certificate
-from hopplus.evaluation.references import References
-from hopplus.evaluation.statistics import ENOUGH
 from hopplus.games import make_game
 from hopplus.games.game import board_size
 from hopplus.learning.restore import find_guests
-from hopplus.report.adaptation import PRACTISED, certificate_page, certificate_rows
+from hopplus.report.adaptation import certificate_page
 from hopplus.runs.progress import Progress
 
 
@@ -69,39 +63,10 @@ class Certify:
         with Progress("certifying", asked.total_steps, "steps", where=path) as progress:
             found = asked.measure(self.out, progress.advance)
         title = f"{board_size(game)}, {self.seeds} seeds"
-        page = written(
-            path.with_suffix(".html"), lambda: certificate_page(found, title, this_command())
+        return show(
+            certificate_page(found, title),
+            as_json=self.json,
+            html=path.with_suffix(".html"),
+            hints=[f"kept in {path}: hopplus adapt RUN --references {path}"],
+            kept=str(path),
         )
-        if self.json:
-            print(json.dumps({"kept": str(path), "page": page, **found.as_json()}, indent=2))
-            return 0
-        print_references(found, title)
-        print(f"kept in {path}: hopplus adapt RUN --references {path}")
-        if page:
-            print(f"the page is {page}")
-        return 0
-
-
-def print_references(found: References, title: str) -> None:
-    """The certificate for people, on stdout."""
-    table = Table(title=f"return of seat 0, {title}", title_justify="left")
-    header, rows = certificate_rows(found)
-    for name in header:
-        table.add_column(name, justify="left" if name == "others" else "right")
-    for place, row in enumerate(rows):
-        if place == len(found.companies):
-            table.add_section()
-        table.add_row(*row)
-    Console().print(table)
-    gaps, most = found.gaps(), found.widest
-    sure = [gap for gap in gaps if gap.mean - gap.half_width > 0]
-    print(
-        f"the largest gap, {gaps[most]}, is with {', '.join(found.companies[most])}; with"
-        f" {len(sure)} of {len(gaps)} companies its interval is above 0"
-    )
-    if found.practised.any():
-        print(PRACTISED)
-    if len(found.told) == 1:
-        print("one seed: no interval can be told")
-    elif len(found.told) < ENOUGH:
-        print(f"with {len(found.told)} of {ENOUGH} seeds the intervals are wide: too few to tell")

@@ -1,17 +1,17 @@
 """`hopplus collect`: record play for the models to learn from."""
 
-import json
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-from rich.table import Table
-
 from hopplus.cli.options import check_games, check_positive
+from hopplus.cli.paged import show
 from hopplus.cli.players import Playing
 from hopplus.learning.collect import collect
+from hopplus.report.numbers import counted, said
+from hopplus.report.page import Page, Section
 from hopplus.runs.folder import check_free
 from hopplus.runs.progress import Progress
 from hopplus.runs.watchdog import say
@@ -50,30 +50,31 @@ class Collect(Playing):
         except KeyboardInterrupt:  # out here, where the bar is gone
             say("stopped; nothing was kept")
             return 130
-        if self.json:
-            print(json.dumps({"data": str(out), **about}, indent=2))
-        else:
-            print_summary(out, about)
-        return 0
+        return show(recorded_page(out, about), as_json=self.json, data=str(out))
 
 
-def print_summary(path: Path, about: dict[str, Any]) -> None:
-    """What was recorded, for people."""
-    table = Table(
-        title=f"{path}: {about['episodes']:,} episodes, {about['steps']:,} steps",
-        title_justify="left",
+def recorded_page(path: Path, about: dict[str, Any]) -> Page:
+    """What was recorded: a column for each player."""
+    players = list(about["summary"].values())
+
+    def row(name: str, values: Iterable[Any], digits: str = ".3f") -> list[str]:
+        return [name, *(said(value, digits) for value in values)]
+
+    rows = [
+        row("times seated", (player["seated"] for player in players)),
+        row("mean return", (player["mean_return"] for player in players)),
+    ]
+    rows += [
+        row(f"{kind}s taken", (player["took"][kind] for player in players))
+        for kind in players[0]["took"]
+    ]
+    actions = [row("actions", (player["acted"] for player in players))]
+    actions += [
+        row(action, (player["actions"][action] for player in players), ".1%")
+        for action in players[0]["actions"]
+    ]
+    title = f"{path}: {counted(about['episodes'], 'episode')}, {counted(about['steps'], 'step')}"
+    table = Section(
+        title, header=["", *about["summary"]], rows=[*rows, *actions], apart=len(actions)
     )
-    summary = about["summary"]
-    table.add_column("")
-    for name in summary:
-        table.add_column(name, justify="right", overflow="fold")
-    players = list(summary.values())
-    table.add_row("times seated", *(f"{player['seated']:,}" for player in players))
-    table.add_row("mean return", *(f"{player['mean_return']:.3f}" for player in players))
-    for kind in players[0]["took"]:
-        table.add_row(f"{kind}s taken", *(f"{player['took'][kind]:.3f}" for player in players))
-    table.add_section()
-    table.add_row("actions", *(f"{player['acted']:,}" for player in players))
-    for action in players[0]["actions"]:
-        table.add_row(action, *(f"{player['actions'][action]:.1%}" for player in players))
-    Console().print(table)
+    return Page(title, "", sections=[table], payload=about)

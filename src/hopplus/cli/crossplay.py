@@ -1,6 +1,5 @@
 """`hopplus crossplay`: how do players of different runs get on with each other?"""
 
-import json
 import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -8,16 +7,19 @@ from typing import Annotated
 
 import jax
 import tyro
-from rich.console import Console
-from rich.table import Table
 
 from hopplus.cli.options import check_positive, check_seed
+from hopplus.cli.paged import show
 from hopplus.config import ConfigError, GameConfig, SearchConfig, default_game
-from hopplus.evaluation.crossplay import Crossplay, Member, crossplay, make_member
+from hopplus.evaluation.crossplay import Member, crossplay, make_member
 from hopplus.games import make_game
 from hopplus.games.game import Game
 from hopplus.learning.names import Kind, RunName, is_guest, kind_of, read_run_name
 from hopplus.learning.restore import find_trained, run_players
+from hopplus.report.evaluation import crossplay_page
+from hopplus.report.figures.crossplay import draw_crossplay
+from hopplus.report.figures.palette import try_figure
+from hopplus.report.json import page_json
 from hopplus.runs.checkpoint import write_durably
 from hopplus.runs.folder import check_free, clear_errors
 from hopplus.runs.progress import Progress
@@ -37,7 +39,7 @@ class CrossPlay:
     seed: int = 0
     """Seed of everything random."""
     out: Path | None = None
-    """Folder for the picture and the JSON file; crossplay/ and the time when not given."""
+    """Folder for the page, the picture and the figures; crossplay/ and the time when not given."""
     json: bool = False
     """Print JSON instead of a table."""
 
@@ -62,13 +64,21 @@ class CrossPlay:
         with Progress("playing everyone among everyone", total, "episodes") as progress:
             key = jax.random.key(self.seed)
             found = crossplay(game, members, key, self.episodes, progress.advance)
-        _write(out, found)
-        if self.json:
-            print(json.dumps({"game": game.name, "out": str(out), **found.as_json()}, indent=2))
-            return 0
-        print_crossplay(found, self.episodes)
-        print(f"the picture and all figures are in {out}")
-        return 0
+        # Seeds of one run are samples of one thing, so that a run is what they say together.
+        runs = [name if run is None else str(replace(run, seed=None)) for name, run in who]
+        page = crossplay_page(found, runs, self.episodes)
+        with clear_errors(f"write in {out}"):
+            out.mkdir(parents=True, exist_ok=True)
+            write_durably(out / "crossplay.json", page_json(page).encode())
+        try_figure(out / "crossplay.png", lambda: draw_crossplay(found))
+        return show(
+            page,
+            as_json=self.json,
+            html=out / "crossplay.html",
+            hints=[f"the picture and all figures are in {out}"],
+            game=game.name,
+            out=str(out),
+        )
 
     def _member(self, name: str, run: RunName | None, game: Game) -> Member:
         if run is not None and run.seat is None:
@@ -94,28 +104,3 @@ def _who(name: str) -> RunName | None:
             f" {said.path}#0@{said.seat}"
         )
     return replace(said, seed=said.open().config().seed if said.seed is None else said.seed)
-
-
-def _write(out: Path, found: Crossplay) -> None:
-    from hopplus.evaluation.crossplay_picture import draw_crossplay
-
-    text = json.dumps(found.as_json(), indent=2, allow_nan=False)
-    with clear_errors(f"write in {out}"):
-        out.mkdir(parents=True, exist_ok=True)
-        write_durably(out / "crossplay.json", text.encode())
-    draw_crossplay(out / "crossplay.png", found)
-
-
-def print_crossplay(found: Crossplay, episodes: int) -> None:
-    """The matrix for people, on stdout."""
-    table = Table(
-        title=f"return of the row in one seat among the column; {episodes:,} episodes a seat",
-        title_justify="left",
-    )
-    table.add_column("")
-    for name in found.names:
-        table.add_column(name, justify="right")
-    for name, row in zip(found.names, found.focal, strict=True):
-        table.add_row(name, *map(str, row))
-    Console().print(table)
-    print("each cell over all seats in turn; intervals of 95% over episodes, not over runs")

@@ -6,10 +6,12 @@ from typing import Annotated
 
 import tyro
 
+from hopplus.cli.paged import show
 from hopplus.config import ConfigError, check_range
 from hopplus.learning.names import full_name, read_run_name
 from hopplus.learning.restore import find_trained
 from hopplus.learning.trained import named, write_player
+from hopplus.report.page import Page
 from hopplus.runs.folder import check_free
 
 
@@ -24,6 +26,8 @@ class Export:
     """The file to write, such as player.safetensors."""
     seat: int | None = None
     """The seat, if it does not stand behind the run; 0 when it stands nowhere."""
+    json: bool = False
+    """Print JSON instead of a line."""
 
     def run(self) -> int:
         said = read_run_name(self.run_name)
@@ -37,5 +41,5 @@ class Export:
         check_free(self.out)
         name = Path(whole).name
         write_player(self.out, named(player, name))
-        print(f"{name} written to {self.out}")
-        return 0
+        page = Page("hopplus export", f"{name} written to {self.out}")
+        return show(page, as_json=self.json, player=name, file=str(self.out))

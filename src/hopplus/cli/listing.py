@@ -1,17 +1,16 @@
 """`hopplus list`: what there is."""
 
-import json
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
 import tyro
-from rich.console import Console
-from rich.table import Table
 
+from hopplus.cli.paged import show
 from hopplus.config import GameConfig, default_game
 from hopplus.games import GAMES, make_game
 from hopplus.players.scripted import player_names
 from hopplus.presets import ABOUT
+from hopplus.report.page import Page, Section
 
 
 @dataclass(frozen=True)
@@ -32,11 +31,5 @@ class List:
                 rows = player_names(make_game(self.game))
             case "presets":
                 rows = dict(ABOUT)
-        if self.json:
-            print(json.dumps(rows, indent=2))
-            return 0
-        table = Table(show_header=False, box=None)
-        for name, text in rows.items():
-            table.add_row(name, text)
-        Console().print(table)
-        return 0
+        table = Section("", rows=list(rows.items()))
+        return show(Page(self.what, "", sections=[table], payload=rows), as_json=self.json)

@@ -1,18 +1,46 @@
-"""How commands end in a page."""
+"""How commands end: in a page, shown in the way that was asked for."""
 
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from hopplus.config import ConfigError
-from hopplus.report.page import Page, write_page
+from hopplus.report.html import write_page
+from hopplus.report.json import page_json
+from hopplus.report.page import Page
+from hopplus.report.terminal import print_page
 from hopplus.runs.watchdog import say
 
 
 def this_command() -> str:
     """What was typed, to repeat it."""
     return shlex.join(["hopplus", *sys.argv[1:]])
+
+
+def show(
+    page: Page,
+    /,
+    *,
+    as_json: bool,
+    html: Path | None = None,
+    hints: Sequence[str] = (),
+    **about: Any,
+) -> int:
+    """Print what was found, for people or as JSON, after writing it as HTML where `html` says;
+    the exit status. `hints` are for people alone, and what else it is `about` for programs."""
+    hints = list(hints)
+    if html is not None:
+        about["page"] = written(html, lambda: replace(page, command=this_command()))
+        hints += [f"the page is {about['page']}"] * (about["page"] is not None)
+    page = replace(page, payload={**about, **page.payload}, hints=hints)
+    if as_json:
+        print(page_json(page))
+    else:
+        print_page(page)
+    return 0
 
 
 def written(path: Path, make: Callable[[], Page]) -> str | None:

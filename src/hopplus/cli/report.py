@@ -1,6 +1,5 @@
 """`hopplus report`: one page that shows it."""
 
-import json
 import webbrowser
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -8,12 +7,12 @@ from typing import Annotated, Any
 
 import tyro
 
-from hopplus.cli.paged import this_command
+from hopplus.cli.paged import show, this_command
 from hopplus.config import ConfigError, TrainConfig
-from hopplus.diagnosis.measures import finite
 from hopplus.evaluation.replays import run_company, telling_replays, watch_first
+from hopplus.report.html import write_page
 from hopplus.report.models import model_sections
-from hopplus.report.page import Section, write_page
+from hopplus.report.page import Section
 from hopplus.report.runs import report_path, runs_page
 from hopplus.report.summary import Summary, summarise
 from hopplus.report.words import Language
@@ -60,14 +59,8 @@ class Report:
         page = runs_page(runs, this_command(), self.language, models, replays)
         path = self.out or report_path(runs)
         write_page(path, page)
-        if self.json:
-            figures = {"page": str(path), "runs": [run.as_json() for run in runs]}
-            print(json.dumps(finite(figures), indent=2))
-        else:
-            print(page.answer)
-            for line in page.lines:
-                print(line)
-            print(f"The page is {path}")
+        # The page itself was asked for, so that one that cannot be written is an error.
+        show(page, as_json=self.json, hints=[f"The page is {path}"], page=str(path))
         if self.open and not webbrowser.open(path.resolve().as_uri()):
             say(f"no browser was found: open {path} yourself")
         return 0

@@ -1,6 +1,5 @@
 """`hopplus train` and `hopplus resume`: runs."""
 
-import json
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -8,15 +7,15 @@ from typing import Annotated, Any
 
 import numpy as np
 import tyro
-from rich.console import Console
-from rich.table import Table
 
+from hopplus.cli.paged import show
 from hopplus.cli.pretrain import carry_on_pretrain
 from hopplus.config import ConfigError, TrainConfig
 from hopplus.evaluation.statistics import seat_order_test
 from hopplus.learning.restore import learns_everywhere, new_run, seat_names
 from hopplus.learning.train import Moment, summary, train
 from hopplus.presets import ABOUT, PRESETS
+from hopplus.report.page import Page, Section
 from hopplus.runs.checkpoint import steps_of
 from hopplus.runs.folder import RunFolder, check_name, open_run
 from hopplus.runs.progress import Progress
@@ -101,12 +100,9 @@ def extend(run: RunFolder, steps: int) -> None:
 
 def carry_on(run: RunFolder, as_json: bool) -> int:
     """Train to the end, with progress; Ctrl-C leaves a run that can be resumed."""
-    config = run.config()
-    total = config.updates * config.ppo.steps
     run.log_until(max(steps_of(run.checkpoints), default=0))  # complains before work is announced
     try:
-        with Progress("training", total, "steps", where=run.path) as progress:
-            result = train(run, lambda moment: show_moment(moment, progress))
+        result = train_to_end(run, "training")
     except KeyboardInterrupt:  # out here, where the bar is gone
         say(f"stopped; go on with: hopplus resume {run.path}")
         return 130
@@ -114,15 +110,20 @@ def carry_on(run: RunFolder, as_json: bool) -> int:
     return 0
 
 
+def train_to_end(run: RunFolder, what: str) -> dict[str, Any]:
+    """Train, with progress that says so; the run's result."""
+    config = run.config()
+    total = config.updates * config.ppo.steps
+    with Progress(what, total, "steps", where=run.path) as progress:
+        return train(run, lambda moment: show_moment(moment, progress))
+
+
 def show_result(run: RunFolder, result: dict[str, Any], as_json: bool) -> None:
     """What came of the run, on stdout."""
     config, returns = run.config(), np.array(result["returns"])
     chance = seat_order_test(returns) if len(returns) > 1 and learns_everywhere(config) else None
     result = {**result, "seat_order_p": chance}
-    if as_json:
-        print(json.dumps({"run": str(run.path), **result}, indent=2))
-    else:
-        print_result(run, config, result)
+    show(result_page(run, config, result), as_json=as_json, run=str(run.path))
 
 
 def show_moment(moment: Moment, progress: Progress) -> None:
@@ -138,26 +139,28 @@ def show_moment(moment: Moment, progress: Progress) -> None:
     progress.advance(moment.steps - progress.done, note)
 
 
-def print_result(run: RunFolder, config: TrainConfig, result: dict[str, Any]) -> None:
-    """What came of the run for people, on stdout: of every seat, and the mean of the learners."""
+def result_page(run: RunFolder, config: TrainConfig, result: dict[str, Any]) -> Page:
+    """What came of the run: of every seat, and the mean of the learners."""
     names, learning = seat_names(config), result["learning_seats"]
     partly = len(learning) < len(names)
-    table = Table(title=f"{run.path}, {result['steps']:,} steps", title_justify="left")
-    table.add_column("seed", justify="right")
-    for seat, name in enumerate(names):
-        who = f"\n{'* ' * (seat in learning)}{name}" if partly else ""
-        table.add_column(f"seat {seat}{who}", justify="right", overflow="fold")
-    table.add_column(f"mean{chr(10)}of *" if partly else "mean", justify="right")
+    seats = [
+        f"seat {seat}" + (f"\n{'* ' * (seat in learning)}{name}" if partly else "")
+        for seat, name in enumerate(names)
+    ]
     rows = zip(result["seeds"], result["returns"], result["mean_return_by_seed"], strict=True)
-    for seed, seats, mean in rows:
-        table.add_row(str(seed), *(f"{value:.3f}" for value in seats), f"{mean:.3f}")
-    Console().print(table)
+    table = Section(
+        f"{run.path}, {result['steps']:,} steps",
+        header=["seed", *seats, "mean\nof *" if partly else "mean"],
+        rows=[[str(seed), *returns, mean] for seed, returns, mean in rows],
+    )
+    lines = []
     if (chance := result["seat_order_p"]) is not None:
-        print(f"do seats differ? p = {chance:.3f} if all are alike (permutation test)")
+        lines.append(f"do seats differ? p = {chance:.3f} if all are alike (permutation test)")
     whose = "of the learning seats (*) " if partly else ""
-    print(
+    lines.append(
         f"returns over the last tenth; mean {whose}{result['mean_return']:.3f}, value loss"
         f" {result['value_loss']:.3f}; {result['seconds']:.0f} s, of which"
         f" {result['first_update_seconds']:.0f} s until the first update (compilation)"
         + (f", then {rate:,.0f} steps/s" if (rate := result["steps_per_second"]) else "")
     )
+    return Page(str(run.path), "", lines=lines, sections=[table], payload=result)

@@ -1,8 +1,5 @@
 """The ladder from PPO to HOP+, a part more on every rung: its runs, and what they say together."""
 
-import csv
-import io
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,12 +10,11 @@ from typing import Any
 import numpy as np
 
 from hopplus.config import ConfigError, PartName, TrainConfig
-from hopplus.evaluation.statistics import Estimate, estimate
+from hopplus.evaluation.statistics import AcrossSeeds, Estimate, across_seeds, estimate, seeds_json
 from hopplus.learning.restore import new_run, seat_names
 from hopplus.learning.train import FINAL
 from hopplus.presets import PRESETS
-from hopplus.runs.checkpoint import write_durably
-from hopplus.runs.folder import RunFolder, clear_errors, open_run
+from hopplus.runs.folder import RunFolder, open_run
 
 SMOOTHED = 3  # updates that a return is taken over when it is compared with a level
 
@@ -158,19 +154,11 @@ class Row:
     timed_return: Estimate | None  # over the last tenth of these
     timed_difference: Estimate | None
     timed_by_seed: list[float]
+    across_seeds: AcrossSeeds | None  # at equal steps
 
     def as_json(self) -> dict[str, Any]:
-        def plain(value: Any) -> Any:
-            match value:
-                case Estimate():
-                    return value.as_json()
-                case list():
-                    return [plain(one) for one in value]
-                case float() if not math.isfinite(value):
-                    return None
-            return value
-
-        return {name: plain(value) for name, value in vars(self).items()}
+        own = {name: value for name, value in vars(self).items() if name != "across_seeds"}
+        return {**own, **seeds_json(self.across_seeds)}
 
 
 def measure(traces: Sequence[Trace], level: float) -> list[Row]:
@@ -188,7 +176,8 @@ def measure(traces: Sequence[Trace], level: float) -> list[Row]:
     first_late = first.late(first.updates)
     first_steps = _steps_to(first.curve().mean(axis=1), level, first.steps)
     rows = []
-    for trace in traces:
+    by_seeds = across_seeds([trace.late(trace.updates) for trace in traces])
+    for trace, seeds in zip(traces, by_seeds, strict=True):
         late, curve = trace.late(trace.updates), trace.curve()
         affordable = math.floor(budget / trace.seconds + 1e-6)
         timed = min(max(affordable, 1), trace.updates)
@@ -213,6 +202,7 @@ def measure(traces: Sequence[Trace], level: float) -> list[Row]:
                 _estimate(timed_late),
                 _estimate(timed_late - first_late),
                 timed_late.tolist(),
+                seeds,
             )
         )
     return rows
@@ -226,39 +216,3 @@ def _steps_to(curve: np.ndarray, level: float, steps: int) -> int | None:
 
 def _estimate(samples: np.ndarray) -> Estimate | None:
     return estimate(samples) if np.isfinite(samples).all() else None
-
-
-def ladder_json(rows: Sequence[Row], level: float, about: dict[str, Any]) -> dict[str, Any]:
-    """All figures, with what they are of."""
-    facts = {"level": level, "differences_to": rows[0].name, **about}
-    return {**facts, "rungs": [row.as_json() for row in rows]}
-
-
-def write_ladder(folder: Path, figures: dict[str, Any]) -> None:
-    """ladder.json, and ladder.csv with a line per rung."""
-    text = io.StringIO()
-    lines = [_flat(rung) for rung in figures["rungs"]]
-    writer = csv.DictWriter(text, list(lines[0]))
-    writer.writeheader()
-    writer.writerows(lines)
-    with clear_errors(f"write in {folder}"):
-        content = json.dumps(figures, indent=2, allow_nan=False)
-        write_durably(folder / "ladder.json", content.encode())
-        write_durably(folder / "ladder.csv", text.getvalue().encode())
-
-
-ESTIMATES = ("mean_return", "difference", "timed_return", "timed_difference")
-
-
-def _flat(rung: dict[str, Any]) -> dict[str, Any]:
-    """A rung's figures with a name for each number: intervals take three, seeds are joined."""
-    flat: dict[str, Any] = {}
-    for name, value in rung.items():
-        if name in ESTIMATES:
-            ends = value or dict.fromkeys(("mean", "low", "high"))
-            flat |= {f"{name}_{end}": number for end, number in ends.items()}
-        elif isinstance(value, list):
-            flat[name] = " ".join("-" if one is None else str(one) for one in value)
-        else:
-            flat[name] = value
-    return flat

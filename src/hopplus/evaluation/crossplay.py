@@ -101,14 +101,31 @@ class Crossplay:
     by_seat: np.ndarray  # [R, R, N] mean return of the one in each seat
 
     def as_json(self) -> dict[str, Any]:
-        def plain(table: list[list[Estimate]]) -> list[list[dict[str, float | None]]]:
-            return [[cell.as_json() for cell in row] for row in table]
-
         return {
             "names": self.names,
-            "focal": plain(self.focal),
-            "company": plain(self.company),
-            "by_seat": self.by_seat.tolist(),
+            "focal": self.focal,
+            "company": self.company,
+            "by_seat": self.by_seat,
+        }
+
+    def by_run(self, runs: Sequence[str]) -> dict[str, np.ndarray]:
+        """Of every run that has several seeds among the members, [S, K] the mean return of each of
+        its seeds among each of the K runs, itself not counted as its own company.
+
+        `runs` [R] names the run of each member, or whoever it is if it is of no run.
+        """
+        places = {run: [n for n, own in enumerate(runs) if own == run] for run in runs}
+
+        def among(member: int, company: Sequence[int]) -> float:
+            return float(np.mean([self.focal[member][n].mean for n in company if n != member]))
+
+        several = {run: own for run, own in places.items() if len(own) > 1}
+        # A run of one seed has no other of its own to sit among, so it is company for others alone.
+        return {
+            run: np.array(
+                [[among(member, company) for company in places.values()] for member in own]
+            )
+            for run, own in several.items()
         }
 
 

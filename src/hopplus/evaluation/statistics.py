@@ -49,8 +49,7 @@ class Interval:
         return self.seeds < ENOUGH
 
     def __str__(self) -> str:
-        doubt = f" ({self.seeds} seeds are too few to tell)" if self.too_few else ""
-        return f"{self.figure:.3f} [{self.low:.3f}, {self.high:.3f}]{doubt}"
+        return f"{self.figure:.3f} [{self.low:.3f}, {self.high:.3f}]"
 
     def as_json(self) -> dict[str, Any]:
         return {**vars(self), "too_few": self.too_few}
@@ -113,14 +112,6 @@ def bootstrap(
     return Interval(figure(scores), *_ends(drawn), len(scores))
 
 
-def paired_difference(
-    one: np.ndarray, two: np.ndarray, rounds: int = 2_000, seed: int = 0
-) -> Interval:
-    """How much more the first has than the second, on average, with the seeds [S, K] of both drawn
-    anew together."""
-    return bootstrap(one - two, lambda scores: float(scores.mean()), rounds, seed)
-
-
 def improvement(one: np.ndarray, two: np.ndarray, rounds: int = 2_000, seed: int = 0) -> Interval:
     """The chance that a run of the first does better than one of the second, ties counted half, on
     average over tasks (Agarwal et al. 2021); scores [S, K] and [R, K]."""
@@ -157,3 +148,41 @@ def seat_order_test(returns: np.ndarray, rounds: int = 10_000, seed: int = 0) ->
     spread = shuffled.mean(axis=1).var(axis=1)
     seen = returns.mean(axis=0).var()
     return float((1 + (spread >= seen - 1e-12).sum()) / (1 + rounds))
+
+
+@dataclass(frozen=True)
+class AcrossSeeds:
+    """One of several contestants over its seeds, as Agarwal et al. (2021) report them."""
+
+    iqm: Interval  # the interquartile mean with its bootstrap interval
+    improvement: Interval | None  # the probability of improvement over the first; None for itself
+
+    def as_json(self) -> dict[str, Any]:
+        return {"iqm": self.iqm, "probability_of_improvement": self.improvement}
+
+
+def seeds_json(found: AcrossSeeds | None) -> dict[str, Any]:
+    """Its figures, or null for each of them where they are not known."""
+    return found.as_json() if found else {"iqm": None, "probability_of_improvement": None}
+
+
+def across_seeds(scores: Sequence[np.ndarray | None]) -> list[AcrossSeeds | None]:
+    """For scores [S] or [S, K] of each contestant; None where there are not several seeds, or not
+    all of them have a score."""
+    tables = [_by_seed(one) for one in scores]
+    first = tables[0] if tables else None
+    return [
+        None
+        if table is None
+        else AcrossSeeds(
+            bootstrap(table), None if place == 0 or first is None else improvement(table, first)
+        )
+        for place, table in enumerate(tables)
+    ]
+
+
+def _by_seed(scores: np.ndarray | None) -> np.ndarray | None:
+    """[S, K] of at least two seeds, if all is known."""
+    if scores is None or len(scores) < 2 or not np.isfinite(scores).all():
+        return None
+    return scores.reshape(len(scores), -1)

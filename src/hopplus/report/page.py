@@ -1,34 +1,28 @@
-"""One page in one file: it opens from disk, needs no network, and runs no script but its own.
+"""What a command found, said once: a page of sentences, tables, figures and raw numbers.
 
-Everything written on it is text from elsewhere and escaped; pictures are images that cannot run
-anything either. Where a section has a view, the page's own script draws it from data that is
-written beside it as JSON; the browser is told to run that script, by its hash, and no other.
+A command computes a `Page`; `terminal.py`, `html.py` and `json.py` show it to a person at a
+terminal, to a browser and to a program. Nothing here knows how it will be shown.
 """
 
-import base64
-import hashlib
-import io
-import json
-import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
-
-from hopplus.report.words import Language, Words
-from hopplus.runs.checkpoint import write_durably
-from hopplus.runs.folder import clear_errors
+from hopplus.report.numbers import said
+from hopplus.report.words import Language
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-HERE = Path(__file__).parent
-SCRIPTS = ("page.js", "lines.js", "chart.js", "curves.js", "board.js", "replay.js")
-DIGITS = 4  # that count, of a number for a view
-# Letters that could end a block of JSON, or a line of it, as JSON writes any letter.
-UNSAFE = {ord(letter): f"\\u{ord(letter):04x}" for letter in "<>&\u2028\u2029"}
+
+@dataclass(frozen=True)
+class Column:
+    """One column of a table, and how its numbers are written."""
+
+    name: str
+    digits: str = ".3f"  # of a number, as Python formats it
+    absent: str = ""  # what stands where there is no number
+    words: bool = False  # whether it holds words, which begin at the left
 
 
 @dataclass(frozen=True)
@@ -38,11 +32,34 @@ class Section:
     title: str
     text: str = ""  # lines are kept
     mark: str = ""  # good, bad, unknown, or nothing
-    pictures: "Sequence[tuple[str, Figure]]" = ()  # with their descriptions
-    header: Sequence[str] = ()
-    rows: Sequence[Sequence[str]] = ()
+    # With their descriptions; drawn only where they can be shown.
+    pictures: "Sequence[tuple[str, Figure | Callable[[], Figure]]]" = ()
+    header: Sequence[str | Column] = ()
+    rows: Sequence[Sequence[Any]] = ()  # numbers, estimates and words; `cells` writes them
     view: Literal["", "curves", "replay"] = ""  # what the script draws
     data: Any = None  # for the view, as JSON has it; arrays are lists
+    apart: int = 0  # rows at the end that sum up the others
+    detail: bool = False  # too long for a terminal
+
+    @property
+    def columns(self) -> list[Column]:
+        """Those of the table; the first one holds words, unless it says otherwise."""
+        return [
+            column if isinstance(column, Column) else Column(column, words=place == 0)
+            for place, column in enumerate(self.header)
+        ]
+
+    @property
+    def cells(self) -> list[list[str]]:
+        """The table as it is shown, everywhere alike."""
+        columns = self.columns or [Column("", words=True)] * max(map(len, self.rows), default=0)
+        return [
+            [
+                said(value, column.digits, column.absent)
+                for value, column in zip(row, columns, strict=True)
+            ]
+            for row in self.rows
+        ]
 
 
 @dataclass(frozen=True)
@@ -51,83 +68,10 @@ class Page:
 
     title: str
     answer: str
-    mark: str  # good, bad or unknown
+    mark: str = ""  # good, bad or unknown
     lines: Sequence[str] = ()  # below the answer
     command: str = ""  # to repeat it
-    sections: Sequence[Section] = field(default_factory=tuple)
+    sections: Sequence[Section] = ()
     language: Language = "en"
-
-
-def write_page(path: Path, page: Page) -> None:
-    """Write a page as one HTML file."""
-    text = page_text(page)
-    with clear_errors(f"write {path}"):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_durably(path, text.encode())
-
-
-def page_text(page: Page) -> str:
-    """The HTML of a page."""
-    from jinja2 import Environment, FileSystemLoader  # playing and learning do without
-
-    template = Environment(
-        loader=FileSystemLoader(HERE), autoescape=True, trim_blocks=True, lstrip_blocks=True
-    )
-    words = Words(page.language)
-    template.filters |= {"image": _image, "json": as_json}
-    script = _script() if any(section.view for section in page.sections) else ""
-    return template.get_template("page.html").render(
-        page=page,
-        say=words,
-        words=words.known,
-        locale=words.locale,
-        style=(HERE / "page.css").read_text(encoding="utf-8"),
-        script=script,
-        digest=_digest(script) if script else "",
-    )
-
-
-def as_json(tree: Any) -> str:
-    """JSON that may stand in a page: nothing in it ends the block it stands in.
-
-    Numbers keep the digits that can be seen; null stands for those that are none.
-    """
-    text = json.dumps(_plain(tree), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return text.translate(UNSAFE)
-
-
-def _plain(tree: Any) -> Any:
-    match tree:
-        case dict():
-            return {str(name): _plain(value) for name, value in tree.items()}
-        case np.ndarray():
-            return _plain(tree.tolist())
-        case list() | tuple():
-            return [_plain(value) for value in tree]
-        case float():
-            return _short(tree)
-        case np.generic():
-            return _plain(tree.item())
-    return tree
-
-
-def _short(number: float) -> float | None:
-    if not math.isfinite(number):
-        return None
-    short = float(f"{number:.{DIGITS}g}")
-    return int(short) if short.is_integer() and abs(short) < 2**53 else short
-
-
-def _script() -> str:
-    return "\n".join((HERE / name).read_text(encoding="utf-8") for name in SCRIPTS)
-
-
-def _digest(script: str) -> str:
-    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-
-
-def _image(figure: "Figure") -> str:
-    """A figure as the address of an image that is all in it."""
-    drawn = io.BytesIO()
-    figure.savefig(drawn, format="svg")
-    return "data:image/svg+xml;base64," + base64.b64encode(drawn.getvalue()).decode()
+    payload: Mapping[str, Any] = field(default_factory=dict)  # all figures, for programs
+    hints: Sequence[str] = ()  # for a person at a terminal: where things are, what to do next

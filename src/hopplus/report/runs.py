@@ -1,16 +1,27 @@
 """The page of one run, or of several side by side."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from hopplus.config import TrainConfig, differing
-from hopplus.evaluation.statistics import Estimate, apart, estimate
+from hopplus.evaluation.statistics import (
+    AcrossSeeds,
+    Estimate,
+    across_seeds,
+    apart,
+    estimate,
+    seeds_json,
+)
 from hopplus.games import make_game
+from hopplus.report.across_seeds import across_seeds_section
 from hopplus.report.curves import curves_section
-from hopplus.report.page import Page, Section
+from hopplus.report.numbers import said
+from hopplus.report.page import Column, Page, Section
 from hopplus.report.replay import replay_section
 from hopplus.report.summary import Summary
 from hopplus.report.words import Language, Sentence, Words
@@ -29,31 +40,43 @@ def runs_page(
     """
     say = Words(language)
     warnings = _warnings(runs, say)
-    told = any(run.returns is not None for run in runs)
-    about = [say("Returns are means over the last tenth of a run.")] * told
+    known = any(run.returns is not None for run in runs)
+    about = [say("Returns are means over the last tenth of a run.")] * known
     if any(run.partly for run in runs):
         about.append(say("Seats that learn have a *; means are over these alone."))
+    seeds = compare_seeds(runs)
     sections = [
         Section(
             say("Summary"),
             header=["", *(run.name for run in runs)],
             rows=[[say(name), *cells] for name, cells in _rows(runs, say)],
+            detail=True,
         ),
-        *filter(None, [differences(runs, say)]),
+        across_seeds_section([run.name for run in runs], seeds, say),
+        differences(runs, say),
         curves_section([run.curved for run in runs], say),
-        *models,
+        *(replace(one, detail=True) for one in models),
+        replay_section(replays, say) if replays else None,
     ]
-    if replays:
-        sections.append(replay_section(replays, say))
+    figures = [{**run.as_json(), **seeds_json(one)} for run, one in zip(runs, seeds, strict=True)]
     return Page(
         f"hopplus: {', '.join(run.name for run in runs)}",
         _headline(runs, say),
         "bad" if warnings else "good",
         [*about, *warnings],
         command,
-        sections,
+        [section for section in sections if section],
         language,
+        {"runs": figures},
     )
+
+
+def compare_seeds(runs: Sequence[Summary]) -> list[AcrossSeeds | None]:
+    """Each run over its seeds, beside the first; of runs that cannot be ranked, each for itself."""
+    by_seed = [run.by_seed for run in runs]
+    if incomparable(runs):
+        return [across_seeds([one])[0] for one in by_seed]
+    return across_seeds(by_seed)
 
 
 def _headline(runs: Sequence[Summary], say: Words) -> str:
@@ -62,10 +85,10 @@ def _headline(runs: Sequence[Summary], say: Words) -> str:
     if not known:
         losses = [_held_out(run) for run in runs]
         if len(runs) == 1 and losses[0] is not None:
-            return say("Held-out loss {loss}", loss=_said(losses[0]))
+            return say("Held-out loss {loss}", loss=said(losses[0]))
         return say("No returns yet")
     best = max(known, key=lambda run: run.mean_return.mean if run.mean_return else 0.0)
-    values = {"name": best.name, "mean": str(best.mean_return), "best": _number(best.best)}
+    values = {"name": best.name, "mean": str(best.mean_return), "best": said(best.best, "g")}
     if len(runs) > 1 and incomparable(runs):
         return say("These runs cannot be ranked by their returns")
     if even := too_close([(run.name, run.mean_return) for run in known if run.mean_return]):
@@ -110,18 +133,11 @@ def differences(runs: Sequence[Summary], say: Words) -> Section | None:
     """The settings in which runs of training differ, if there are several and any differ."""
     known = [run for run in runs if run.config]
     settings = differing([run.config for run in known])
-    rows = [[name, *map(_value, each)] for name, each in settings.items()]
-    if not rows:
+    if not settings:
         return None
-    header = [say("setting"), *(run.name for run in known)]
+    header = [Column(say("setting"), words=True), *(Column(run.name, "g", "-") for run in known)]
+    rows = [[name, *each] for name, each in settings.items()]
     return Section(say("What differs"), header=header, rows=rows)
-
-
-def _value(value: Any) -> str:
-    """A setting as it is written."""
-    if isinstance(value, list | tuple):
-        return " ".join(map(str, value)) or "-"
-    return "-" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _warnings(runs: Sequence[Summary], say: Words) -> list[str]:
@@ -136,47 +152,46 @@ def _warnings(runs: Sequence[Summary], say: Words) -> list[str]:
     return lines
 
 
-Row = tuple[str, list[str]]
+Row = tuple[str, list[Any]]
 
 
 def _rows(runs: Sequence[Summary], say: Words) -> list[Row]:
     """What is said of every run; rows that say nothing of any are left out."""
     seats = max((run.returns.shape[1] for run in runs if run.returns is not None), default=0)
-    facts: list[tuple[str, Callable[[Summary], str]]] = [
-        ("mean return ± 95%", lambda run: str(run.mean_return) if run.mean_return else ""),
-        ("best possible", lambda run: _number(run.best)),
+    facts: list[tuple[str, Callable[[Summary], Any]]] = [
+        ("mean return ± 95%", lambda run: run.mean_return),
+        ("best possible", lambda run: said(run.best, "g")),
         ("share of the best", _share),
         ("lowest and highest seed", _ends),
-    ]
-    rows = [(name, [fact(run) for run in runs]) for name, fact in facts]
-    for seat in range(seats):
-        rows.append((say("return of seat {seat} ± 95%", seat=seat), [_seat(r, seat) for r in runs]))
-    facts = [
-        ("held-out loss ± 95%", lambda run: _said(_held_out(run))),
-        ("value loss", lambda run: _figure(run, "value_loss")),
+        *(
+            (say("return of seat {seat} ± 95%", seat=seat), partial(_seat, seat=seat))
+            for seat in range(seats)
+        ),
+        ("held-out loss ± 95%", _held_out),
+        ("value loss", lambda run: _result(run, "value_loss")),
         ("learns", lambda run: _learns(run, say)),
         ("game", lambda run: _game(run.config, say)),
-        ("seats", lambda run: _seats(run)),
-        ("steps of each seed", lambda run: f"{run.steps:,}" if run.config else ""),
-        ("epochs", lambda run: "" if run.config else f"{run.steps:,}"),
-        ("seeds", lambda run: str(run.seeds)),
+        ("seats", _seats),
+        ("steps of each seed", lambda run: run.steps if run.config else None),
+        ("epochs", lambda run: None if run.config else run.steps),
+        ("seeds", lambda run: run.seeds),
         ("time", lambda run: _time(run, say)),
-        ("machine", lambda run: str(run.facts.get("hardware") or "")),
-        ("revision", lambda run: str(run.facts.get("git") or "")),
+        ("machine", lambda run: run.facts.get("hardware")),
+        ("revision", lambda run: run.facts.get("git")),
         ("command", lambda run: run.command),
     ]
-    rows += [(name, [fact(run) for run in runs]) for name, fact in facts]
-    return [(name, cells) for name, cells in rows if any(cells)]
+    rows = [(name, [fact(run) for run in runs]) for name, fact in facts]
+    return [(name, cells) for name, cells in rows if any(cell not in (None, "") for cell in cells)]
 
 
 def _share(run: Summary) -> str:
     return f"{run.mean_return.mean / run.best:.1%}" if run.mean_return and run.best else ""
 
 
-def _ends(run: Summary) -> str:
+def _ends(run: Summary) -> list[float] | None:
     if run.by_seed is None or len(run.by_seed) < 2:
-        return ""
-    return f"{run.by_seed.min():.3f}, {run.by_seed.max():.3f}"
+        return None
+    return [run.by_seed.min(), run.by_seed.max()]
 
 
 def _seat(run: Summary, seat: int) -> str:
@@ -195,9 +210,9 @@ def _held_out(run: Summary) -> Estimate | None:
         return None
 
 
-def _figure(run: Summary, name: str) -> str:
+def _result(run: Summary, name: str) -> float | None:
     value = (run.result or {}).get(name)
-    return f"{value:.3f}" if isinstance(value, float) else ""
+    return value if isinstance(value, float) else None
 
 
 def _learns(run: Summary, say: Words) -> str:
@@ -231,14 +246,6 @@ def _time(run: Summary, say: Words) -> str:
     if isinstance(first, float):
         text = "{all} s, of which {first} s until the first update"
     return say(text, all=f"{run.seconds:,.0f}", first=f"{first or 0:,.0f}")
-
-
-def _number(value: float | None) -> str:
-    return "" if value is None else f"{value:g}"
-
-
-def _said(value: Estimate | None) -> str:
-    return "" if value is None else str(value)
 
 
 def report_path(runs: Sequence[Summary]) -> Path:

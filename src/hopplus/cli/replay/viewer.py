@@ -7,8 +7,8 @@ from itertools import zip_longest
 from rich.cells import cell_len
 from rich.text import Text
 
-from hopplus.cli.panel import line_cells, panel
-from hopplus.cli.screen import Screen
+from hopplus.cli.replay.panel import line_cells, panel
+from hopplus.cli.replay.screen import Screen
 from hopplus.evaluation.film import frames_of
 from hopplus.evaluation.recording import Plain
 from hopplus.games.render import Frame, amount, printable, terminal

@@ -1,8 +1,8 @@
 """Does a long compiled loop always come to its end on this machine?
 
 On CPUs with few cores XLA's runtime could wait for ever inside a program like this one. The soak
-runs it many times, each in a process of its own, and counts. `python -m hopplus.bench.soak` is one
-such run.
+runs it many times, each in a process of its own, and counts. `python -m benchmarks.soak once` is
+one such run.
 """
 
 import os
@@ -10,18 +10,58 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from pathlib import Path
 
 import jax
 
+from benchmarks import main
+from hopplus.cli.options import check_positive
+from hopplus.cli.paged import show
 from hopplus.config import TrainConfig
 from hopplus.learning.learner import Learning, Metrics
 from hopplus.learning.restore import make_learner
+from hopplus.report.page import Page
+from hopplus.runs.progress import Progress
 from hopplus.runs.watchdog import Watchdog
-from hopplus.runtime import SCHEDULER_FLAG
+from hopplus.runtime import SCHEDULER_FLAG, device_line
 
 HUNG = 75  # exit status of a run that its watchdog ended
+ONCE = "once"  # asks for one run of the program
+ROOT = Path(__file__).resolve().parents[1]
 STALL = 20.0  # seconds without any processor time that count as hung
+
+
+@dataclass(frozen=True)
+class SoakBench:
+    """Run a long compiled learning loop many times and count how often it came to its end."""
+
+    runs: int = 20
+    """How many times."""
+    updates: int = 100
+    """Length of the loop."""
+    unsafe: bool = False
+    """Use XLA's own settings instead of those of hopplus, to see whether this machine hangs."""
+    json: bool = False
+    """Print JSON instead of a line."""
+
+    def run(self) -> int:
+        check_positive(runs=self.runs, updates=self.updates)
+        with Progress(
+            "soaking", self.runs, "runs", watched=False, first="busy with the first"
+        ) as progress:
+            result = soak(
+                self.runs, self.updates, self.unsafe, lambda note: progress.advance(1, note)
+            )
+        machine = device_line()
+        answer = (
+            f"{self.runs} runs: {result.finished} finished ({result.seconds or 0:.0f} s each),"
+            f" {result.hung} hung, {result.failed} failed; {machine}"
+        )
+        show(
+            Page("soak", answer, payload={"machine": machine, **asdict(result)}), as_json=self.json
+        )
+        return 0 if result.finished == self.runs else 1
 
 
 @dataclass(frozen=True)
@@ -45,7 +85,8 @@ def soak(runs: int, updates: int, unsafe: bool, on_run: Callable[[str], None]) -
     for _ in range(runs):
         began = time.monotonic()
         run = subprocess.run(
-            [sys.executable, "-m", "hopplus.bench.soak", str(updates)],
+            [sys.executable, "-m", "benchmarks.soak", ONCE, str(updates)],
+            cwd=ROOT,
             env=environment,
             capture_output=True,
             text=True,
@@ -73,11 +114,19 @@ def program(updates: int) -> tuple[Learning, Metrics]:
     return end
 
 
-if __name__ == "__main__":
+def run_once(updates: int) -> None:
+    """The program in this process, which ends with `HUNG` if it stands still."""
 
     def give_up(message: str) -> None:
         print(message, file=sys.stderr, flush=True)
         os._exit(HUNG)
 
     with Watchdog(STALL, give_up):
-        jax.block_until_ready(program(int(sys.argv[1])))
+        jax.block_until_ready(program(updates))
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == [ONCE]:
+        run_once(int(sys.argv[2]))
+    else:
+        sys.exit(main(SoakBench))

@@ -4,7 +4,7 @@ import difflib
 import re
 from collections.abc import Mapping, Sequence
 
-from hopplus.cli.manual import COMMANDS, SUBCOMMANDS
+from hopplus.cli.reading.manual import COMMANDS, SUBCOMMANDS
 
 # Options there were: what to write instead.
 RENAMED = {
@@ -25,8 +25,13 @@ RENAMED_IN = {
         for name in ("kind", "hidden", "layers", "channels")
     },
     "ablate": {"--games": "it is --ppo.games", "--unroll": "it is --ppo.unroll"},
-    "bench faults": {"--games": "it is --ppo.games"},
+    "bench search": {"--breakdown": "it is python -m benchmarks.breakdown, in the repository"},
     "adapt": {"--learning-rate": "it is --ppo.learning-rate"},
+}
+# Commands there were.
+MOVED = {
+    ("bench", name): f"it is python -m benchmarks.{name}, in the repository"
+    for name in ("faults", "report", "soak")
 }
 # What the field calls things, by the last word of an option; the first that a command has is meant.
 ALIASES = {
@@ -115,6 +120,8 @@ def _option(names: str) -> str:
 
 def no_command(word: str, path: tuple[str, ...], known: Sequence[str]) -> str:
     """A command, or one of a command's own, that there is not."""
+    if instead := MOVED.get((*path, word)):
+        return f"no command {word!r}: {instead}; {see(path)}"
     what = "preset" if path == ("train",) else "command"
     hint = _said(difflib.get_close_matches(word.lower(), known, 1))
     return f"no {what} {word!r}{hint}; there are {', '.join(known)}; {see(path)}"

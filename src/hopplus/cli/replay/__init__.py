@@ -9,10 +9,10 @@ import numpy as np
 from rich.console import Console
 
 from hopplus.cli.options import check_positive
-from hopplus.cli.panel import line_cells, panel
 from hopplus.cli.players import Playing
-from hopplus.cli.screen import standard_screen
-from hopplus.cli.viewer import view
+from hopplus.cli.replay.panel import line_cells, panel
+from hopplus.cli.replay.screen import standard_screen
+from hopplus.cli.replay.viewer import view
 from hopplus.config import ConfigError, check
 from hopplus.evaluation.film import film, frames_of
 from hopplus.evaluation.recording import CHOSEN, Plain

@@ -1,25 +1,59 @@
 """How long does a report take to build, and how large is it? Of runs that nobody trained."""
 
 import json
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from benchmarks import main
+from hopplus.cli.options import check_positive
+from hopplus.cli.paged import show
 from hopplus.config import TrainConfig
 from hopplus.presets import PRESETS
 from hopplus.report.curves import CHARTS
-from hopplus.report.page import page_text
+from hopplus.report.html import page_text
+from hopplus.report.page import Page
 from hopplus.report.runs import runs_page
 from hopplus.report.summary import summarise
 from hopplus.runs.folder import RunFolder, make_run
+from hopplus.runs.watchdog import Watchdog
+from hopplus.runtime import device_line
 
 DIFFERENT = 25  # records; the others repeat them
 UNUSED = 16  # metrics that are read and not shown, about as many as HOP+ has
+
+
+@dataclass(frozen=True)
+class ReportBench:
+    """Seconds to build a page of summary and curves about runs nobody trained, and its size."""
+
+    runs: int = 5
+    """Runs side by side."""
+    seeds: int = 10
+    """Seeds of each."""
+    points: int = 2000
+    """Logged points of each."""
+    json: bool = False
+    """Print JSON instead of a line."""
+
+    def run(self) -> int:
+        check_positive(runs=self.runs, seeds=self.seeds, points=self.points)
+        with Watchdog():
+            speed = measure_report(self.runs, self.seeds, self.points)
+        machine = device_line()
+        answer = (
+            f"{self.runs} runs, {self.seeds} seeds, {self.points:,} points: {speed.seconds:.1f} s"
+            f" for a page of {speed.page_bytes / 1e6:.2f} MB, from {speed.read_bytes / 1e6:.0f} MB"
+            f" of metrics; {machine}"
+        )
+        payload = {"machine": machine, **speed._asdict()}
+        return show(Page("report", answer, payload=payload), as_json=self.json)
 
 
 class ReportSpeed(NamedTuple):
@@ -70,3 +104,7 @@ def _records(config: TrainConfig) -> Iterator[str]:
         }
         record |= {"episodes": [10] * config.seeds, "return_sum": (10 * rng.random(shape)).tolist()}
         yield json.dumps(record)[1:]
+
+
+if __name__ == "__main__":
+    sys.exit(main(ReportBench))

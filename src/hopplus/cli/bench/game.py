@@ -1,9 +1,9 @@
-"""How fast is the game? Environment steps per second, beside the plain-Python rules."""
+"""`hopplus bench game`: environment steps per second, beside the plain-Python rules."""
 
 import importlib.util
 import sys
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -12,17 +12,45 @@ import equinox as eqx
 import jax
 import numpy as np
 
-from hopplus.config import GameConfig
+from hopplus.cli.options import check_games, check_positive, check_seed
+from hopplus.cli.paged import show
+from hopplus.config import GameConfig, default_game
 from hopplus.games import make_game
 from hopplus.games.game import Game
 from hopplus.learning.rollout import Play, rollout, start
 from hopplus.players.seating import Seating, seat_players
+from hopplus.report.page import Page, Section
+from hopplus.runs.watchdog import Watchdog
+from hopplus.runtime import device_line
 from hopplus.types import Trajectory
 
-TESTS = Path(__file__).resolve().parents[3] / "tests"
+TESTS = Path(__file__).resolve().parents[4] / "tests"
 # Games that have a second reading of their rules, in plain Python.
 PLAIN_RULES = {"stag-hunt-v1": "plain_stag_hunt.py"}
 PLAIN_GAMES = 32  # few, because plain Python is slow
+
+
+@dataclass(frozen=True)
+class BenchGame:
+    """Environment steps per second with random legal players, all views and new episodes."""
+
+    game: GameConfig = field(default_factory=default_game)
+    games: int = 1024
+    """Games side by side."""
+    seconds: float = 5.0
+    """How long to measure, after compilation."""
+    seed: int = 0
+    """Seed of everything random."""
+    json: bool = False
+    """Print JSON instead of lines."""
+
+    def run(self) -> int:
+        check_positive(games=self.games, seconds=self.seconds)
+        check_seed(self.seed)
+        check_games(self.games)
+        with Watchdog():
+            speed = measure_game(self.game, self.games, self.seconds, self.seed)
+        return show(_page(self.game, speed), as_json=self.json)
 
 
 @dataclass(frozen=True)
@@ -142,3 +170,20 @@ def _load(path: Path) -> ModuleType:
     sys.modules[path.stem] = module  # dataclasses look their module up there
     spec.loader.exec_module(module)
     return module
+
+
+def _page(c: GameConfig, speed: GameSpeed) -> Page:
+    machine = device_line()
+    rows = [
+        ["compilation", f"{speed.compile_seconds:,.1f} s"],
+        ["JAX rules", f"{speed.rate:,.0f} steps/s (best {speed.best_rate:,.0f})"],
+    ]
+    if speed.plain_rate is None:
+        answer = "plain rules not measured: they are among the tests of a source checkout"
+    else:
+        rows.append(["plain rules", f"{speed.plain_rate:,.0f} steps/s"])
+        rows.append(["ratio", f"{speed.ratio:,.0f}"])
+        answer = f"both agree on views, rewards and ends of {speed.compared_steps:,} steps"
+    title = f"{c.name}, {c.rows}x{c.columns}, {c.seats} seats, {speed.games:,} games, {machine}"
+    payload = {"machine": machine, **speed.as_json()}
+    return Page(title, answer, sections=[Section(title, rows=rows)], payload=payload)

@@ -1,17 +1,41 @@
-"""How fast is learning? Environment steps per second, and the share of the machine it uses."""
+"""`hopplus bench train`: environment steps per second of learning, and the share of the machine it
+uses."""
 
 import time
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import asdict, dataclass, field
+from typing import Annotated
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import tyro
 
+from hopplus.cli.options import check_positive
+from hopplus.cli.paged import show
 from hopplus.config import TrainConfig
 from hopplus.learning.learner import Learner
 from hopplus.learning.programs import first_and_next
 from hopplus.learning.restore import make_learner
+from hopplus.report.page import Page, Section
+from hopplus.runs.watchdog import Watchdog
+from hopplus.runtime import device_line
+
+
+@dataclass(frozen=True)
+class BenchTrain:
+    """Environment steps per second of PPO, with everything an update does."""
+
+    config: Annotated[TrainConfig, tyro.conf.arg(name="")] = field(default_factory=TrainConfig)
+    seconds: float = 10.0
+    """How long to measure, after compilation."""
+    json: bool = False
+    """Print JSON instead of lines."""
+
+    def run(self) -> int:
+        check_positive(seconds=self.seconds)
+        with Watchdog():
+            speed = measure_train(self.config, self.seconds)
+        return show(_page(self.config, speed), as_json=self.json)
 
 
 @dataclass(frozen=True)
@@ -23,9 +47,6 @@ class TrainSpeed:
     best_rate: float
     flops: float  # per second, of the networks' matrix products alone
     peak_flops: float  # per second, of one large matrix product on this machine
-
-    def as_json(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 def measure_train(config: TrainConfig, seconds: float) -> TrainSpeed:
@@ -78,3 +99,22 @@ def peak_flops() -> float:
         chain(matrix).block_until_ready()
         spent.append(time.perf_counter() - began)
     return float(2 * products * size**3 / min(spent))
+
+
+def _page(c: TrainConfig, speed: TrainSpeed) -> Page:
+    machine = device_line()
+    title = (
+        f"PPO, {c.game.name} {c.game.rows}x{c.game.columns}, {c.game.seats} seats,"
+        f" {c.ppo.games:,} games, {c.seeds} seeds, {machine}"
+    )
+    products = (
+        f"{speed.flops / 1e9:,.1f} GFLOP/s, {speed.flops / speed.peak_flops:.1%} of the"
+        f" {speed.peak_flops / 1e9:,.0f} that one large product reaches here"
+    )
+    rows = [
+        ["first update", f"{speed.first_update_seconds:,.1f} s, compilation included"],
+        ["then", f"{speed.rate:,.0f} steps/s (best {speed.best_rate:,.0f})"],
+        ["matrix products", products],
+    ]
+    payload = {"machine": machine, **asdict(speed)}
+    return Page(title, "", sections=[Section(title, rows=rows)], payload=payload)

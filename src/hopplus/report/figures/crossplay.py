@@ -1,23 +1,25 @@
-"""Cross-play as a picture. Needs matplotlib."""
+"""Cross-play as two matrices."""
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from hopplus.evaluation.crossplay import Crossplay
-from hopplus.runs.folder import clear_errors
+from hopplus.report.figures.palette import panels
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 LONGEST = 28  # letters of a name, of whose path the end tells most
 
 
-def draw_crossplay(path: Path, found: Crossplay) -> None:
-    """Two matrices: what the one gets, and what the others get."""
+def draw_crossplay(found: Crossplay) -> "Figure":
+    """What the one gets, and what the others get."""
     size = len(found.names)
     names = [name if len(name) <= LONGEST else f"…{name[1 - LONGEST :]}" for name in found.names]
-    figure = Figure(figsize=(max(10, 2.2 * size + 4), max(4, size + 2)), layout="constrained")
+    figure, places = panels(max(10, 2.2 * size + 4), max(4, size + 2), 1, 2)
     for axes, table, title in zip(
-        figure.subplots(1, 2),
+        places[0],
         (found.focal, found.company),
         ("Return of the row among the column", "Mean return of the column around the row"),
         strict=True,
@@ -35,6 +37,4 @@ def draw_crossplay(path: Path, found: Crossplay) -> None:
         axes.set_yticks(range(size), names)
         axes.set_title(title)
         figure.colorbar(shown, ax=axes, shrink=0.8)
-    with clear_errors(f"write {path}"):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(path, dpi=110)
+    return figure

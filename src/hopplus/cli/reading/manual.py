@@ -36,7 +36,7 @@ SUBCOMMANDS: dict[str, tuple[str, ...]] = {
     "train": tuple(PRESETS),
     "pretrain": ("goal", "opponent", "world"),
     "diagnose": ("seats", "value-loss", "models", "adaptation"),
-    "bench": ("game", "train", "update", "search", "faults", "report", "soak"),
+    "bench": ("game", "train", "update", "search"),
 }
 HELP, HELP_ALL = ("-h", "--help"), "--help-all"
 WIDTH = 100  # that tyro writes for, and the most that is used

@@ -1,16 +1,26 @@
-"""How fast is the search? Beside mctx's, on the same networks, from the same moments."""
+"""`hopplus bench search`: decisions per second beside mctx's, on the same networks, from the same
+moments."""
 
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
+from importlib.util import find_spec
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from hopplus.bench.breakdown import breakdown
-from hopplus.config import ConfigError, SearchConfig, TrainConfig
+from hopplus.cli.options import check_games, check_positive, check_seed
+from hopplus.cli.paged import show
+from hopplus.config import (
+    ConfigError,
+    GameConfig,
+    PartName,
+    SearchConfig,
+    TrainConfig,
+    default_game,
+)
 from hopplus.games import make_game
 from hopplus.games.game import views
 from hopplus.planning.search import Found, Leaf, Reached, search
@@ -18,9 +28,88 @@ from hopplus.planning.simulate import Chance, draw_chance
 from hopplus.players.actor import make_actor
 from hopplus.players.mind import Mind
 from hopplus.players.planner import Planner, Thought, with_search
+from hopplus.report.page import Column, Page, Section
+from hopplus.runs.progress import Progress
+from hopplus.runs.watchdog import say
+from hopplus.runtime import device_line
 
-SCOPES = ("prepare", "infer", "select", "expand", "backup")
+CURVE = (50, 100, 200, 400)  # simulations
 Searching = Callable[[jax.Array], jax.Array]  # a key -> the roots' values [lanes]
+
+
+@dataclass(frozen=True)
+class BenchSearch:
+    """Decisions of a search per second beside those of mctx: fresh networks in every seat, the same
+    for both, opponent models and the true rules."""
+
+    game: GameConfig = field(default_factory=lambda: default_game(size=6))
+    search: SearchConfig = field(default_factory=lambda: SearchConfig(simulations=200))
+    parts: tuple[PartName, ...] = ("opponent",)
+    """What the players have beside a policy; goal adds the inference of goals."""
+    games: int = 8
+    """Games side by side."""
+    rounds: int = 5
+    """Decisions of both in turn; the median counts."""
+    mctx: bool = True
+    """Also measure mctx (pip install mctx)."""
+    curve: bool = False
+    """Also vary the simulations."""
+    seed: int = 0
+    """Seed of everything random."""
+    json: bool = False
+    """Print JSON instead of a table."""
+
+    def run(self) -> int:
+        check_positive(games=self.games, rounds=self.rounds)
+        check_seed(self.seed)
+        check_games(self.games)
+        if not self.search.simulations:
+            raise ConfigError(
+                "--search.simulations is 0 but must be from 1 to 32768 to search at all"
+            )
+        peer = self.mctx and find_spec("mctx") is not None
+        if self.mctx and not peer:
+            say("mctx is not installed (pip install mctx), so it is left out")
+        wanted = [(self.search.simulations, peer)]
+        wanted += [(count, False) for count in CURVE if self.curve]
+        config = TrainConfig(game=self.game, parts=self.parts)
+        speeds = []
+        with Progress(
+            "searching", len(wanted), "searches", first="busy with the first"
+        ) as progress:
+            for count, with_mctx in wanted:
+                search = replace(self.search, simulations=count)
+                speeds.append(
+                    measure_search(config, search, self.games, self.seed, self.rounds, with_mctx)
+                )
+                progress.advance(1, f"{count:,} simulations: {speeds[-1].ours:,.1f} steps/s")
+        return show(self._page(speeds), as_json=self.json)
+
+    def _page(self, speeds: "list[SearchSpeed]") -> Page:
+        g, machine = self.game, device_line()
+        title = (
+            f"{g.name} {g.rows}x{g.columns}, {g.seats} seats that all search, {self.games:,} games,"
+            f" {self.search.trees} trees; {machine}"
+        )
+        rates = ("ours, steps/s", "us a simulation", "mctx, steps/s", "ratio")
+        within = ("mctx within the horizon, steps/s", "ratio")  # it looks beyond the ends of games
+        digits = (",.1f", ",.0f", ",.1f", ".1f", ",.1f", ".1f")
+        header = [Column(name, how) for name, how in zip((*rates, *within), digits, strict=True)]
+        rows = [
+            [
+                one.simulations,
+                one.ours,
+                1e6 * self.games / one.ours / one.simulations,
+                one.mctx,
+                one.ratio,
+                one.mctx_within,
+                one.ratio_within,
+            ]
+            for one in speeds
+        ]
+        table = Section(title, header=["simulations", *header], rows=rows)
+        payload = {"machine": machine, "speeds": [speed.as_json() for speed in speeds]}
+        return Page(title, "", sections=[table], payload=payload)
 
 
 @dataclass(frozen=True)
@@ -160,26 +249,6 @@ def mctx_search(roots: Roots, depth: int | None) -> Searching:
 
     compiled = jax.jit(run)
     return lambda key: compiled(roots.minds, key)
-
-
-def decision_breakdown(
-    config: TrainConfig, search: SearchConfig, games: int, seed: int
-) -> dict[str, float]:
-    """Seconds of one decision of all seats in all games, by what they are spent on."""
-    roots = Roots(config, search, games, seed)
-    keys = jax.random.split(jax.random.key(seed), (games, roots.seats))
-    planner = roots.planner
-
-    def decide(minds: Mind, keys: jax.Array) -> Any:
-        def of_game(key: jax.Array, keys: jax.Array) -> Any:
-            seen = views(planner.game, planner.game.init(key))
-            memory = planner.start()
-            over_seats = jax.vmap(planner.act, in_axes=(0, None, 0, 0))
-            return over_seats(minds, memory, seen, keys)
-
-        return jax.vmap(of_game)(roots.keys, keys)
-
-    return breakdown(decide, (roots.minds, keys), SCOPES)
 
 
 def measure_search(

@@ -1,0 +1,127 @@
+"""Where does the time of a search's decision go? Its operations, added up by named scope."""
+
+import re
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import jax
+
+from benchmarks import main
+from hopplus.cli.bench.search import Roots
+from hopplus.cli.options import check_games, check_seed
+from hopplus.cli.paged import show
+from hopplus.config import GameConfig, PartName, SearchConfig, TrainConfig, default_game
+from hopplus.games.game import views
+from hopplus.players.mind import Mind
+from hopplus.report.page import Column, Page, Section
+from hopplus.runs.watchdog import Watchdog
+from hopplus.runtime import device_line
+
+SCOPES = ("prepare", "infer", "select", "expand", "backup")
+
+Program = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Breakdown:
+    """Tell where the time of one decision of all seats in all games goes."""
+
+    game: GameConfig = field(default_factory=lambda: default_game(size=6))
+    search: SearchConfig = field(default_factory=lambda: SearchConfig(simulations=200))
+    parts: tuple[PartName, ...] = ("opponent",)
+    """What the players have beside a policy; goal adds the inference of goals."""
+    games: int = 8
+    """Games side by side."""
+    seed: int = 0
+    """Seed of everything random."""
+    json: bool = False
+    """Print JSON instead of a table."""
+
+    def run(self) -> int:
+        check_seed(self.seed)
+        check_games(self.games)
+        config = TrainConfig(game=self.game, parts=self.parts)
+        with Watchdog():
+            spent = decision_breakdown(config, self.search, self.games, self.seed)
+        machine = device_line()
+        table = Section(
+            f"one decision of all seats in {self.games:,} games; {machine}",
+            header=["in", Column("ms", ",.2f")],
+            rows=[[name, 1000 * seconds] for name, seconds in spent.items()],
+        )
+        payload = {"machine": machine, "breakdown": spent}
+        page = Page("breakdown", "", sections=[table], payload=payload)
+        return show(page, as_json=self.json)
+
+
+def decision_breakdown(
+    config: TrainConfig, search: SearchConfig, games: int, seed: int
+) -> dict[str, float]:
+    """Seconds of one decision of all seats in all games, by what they are spent on."""
+    roots = Roots(config, search, games, seed)
+    keys = jax.random.split(jax.random.key(seed), (games, roots.seats))
+    planner = roots.planner
+
+    def decide(minds: Mind, keys: jax.Array) -> Any:
+        def of_game(key: jax.Array, keys: jax.Array) -> Any:
+            seen = views(planner.game, planner.game.init(key))
+            memory = planner.start()
+            over_seats = jax.vmap(planner.act, in_axes=(0, None, 0, 0))
+            return over_seats(minds, memory, seen, keys)
+
+        return jax.vmap(of_game)(roots.keys, keys)
+
+    return breakdown(decide, (roots.minds, keys), SCOPES)
+
+
+def breakdown(
+    program: Program, arguments: tuple[Any, ...], scopes: Sequence[str]
+) -> dict[str, float]:
+    """Seconds of one run by the innermost of the `scopes` (`jax.named_scope`) an operation is in;
+    `rest` has all others.
+
+    XLA fuses operations, and each fusion counts where its result belongs.
+    """
+    cached = jax.config.values["jax_enable_compilation_cache"]
+    jax.config.update("jax_enable_compilation_cache", False)  # programs from there tell no times
+    try:
+        compiled = jax.jit(program).lower(*arguments).compile()
+    finally:
+        jax.config.update("jax_enable_compilation_cache", cached)
+    scope_of = _scopes(compiled.as_text() or "", scopes)
+    jax.block_until_ready(compiled(*arguments))
+    with tempfile.TemporaryDirectory() as folder:
+        with jax.profiler.trace(folder):
+            jax.block_until_ready(compiled(*arguments))
+        (trace,) = Path(folder).rglob("*.xplane.pb")
+        events = jax.profiler.ProfileData.from_file(str(trace))
+    spent: Counter[str] = Counter(dict.fromkeys([*scopes, "rest"], 0.0))
+    for plane in events.planes:
+        for line in plane.lines:
+            for event in line.events:
+                if scope := scope_of.get(event.name.replace(".", "_")):
+                    spent[scope] += event.duration_ns / 1e9
+    return dict(spent)
+
+
+def _scopes(text: str, scopes: Sequence[str]) -> dict[str, str]:
+    """The scope of every operation of a compiled program but loops, by its name in traces."""
+    found = {}
+    for line in text.splitlines():
+        named = re.match(r"\s*(?:ROOT )?%?([\w.\-]+) = ", line)
+        if named is None or " while(" in line or " call(" in line:
+            continue
+        where = re.search(r'op_name="([^"]*)"', line)
+        words = re.findall(r"\w+", where[1]) if where else []  # as in jit(f)/vmap(select)/add
+        inside = [word for word in words if word in scopes]
+        found[named[1].replace(".", "_")] = inside[-1] if inside else "rest"
+    return found
+
+
+if __name__ == "__main__":
+    sys.exit(main(Breakdown))

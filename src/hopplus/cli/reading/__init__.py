@@ -1,0 +1,1 @@
+"""How the command line is read: its help, and what is said about what it cannot read."""
