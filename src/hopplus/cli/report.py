@@ -10,7 +10,7 @@ import tyro
 
 from hopplus.cli.paged import this_command
 from hopplus.config import ConfigError, TrainConfig
-from hopplus.diagnosis.measures import finite
+from hopplus.diagnosis.finding import to_json
 from hopplus.evaluation.replays import run_company, telling_replays, watch_first
 from hopplus.report.models import model_sections
 from hopplus.report.page import Section, write_page
@@ -62,7 +62,7 @@ class Report:
         write_page(path, page)
         if self.json:
             figures = {"page": str(path), "runs": [run.as_json() for run in runs]}
-            print(json.dumps(finite(figures), indent=2))
+            print(json.dumps(to_json(figures), indent=2))
         else:
             print(page.answer)
             for line in page.lines:

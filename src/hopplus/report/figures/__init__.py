@@ -1,0 +1,1 @@
+"""Figures drawn with matplotlib, all with one palette."""
