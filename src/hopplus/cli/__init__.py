@@ -21,7 +21,7 @@ from hopplus.cli.certify import Certify
 from hopplus.cli.collect import Collect
 from hopplus.cli.complaint import as_typed, no_command, sentence, unexpected
 from hopplus.cli.crossplay import CrossPlay
-from hopplus.cli.diagnose import Diagnose
+from hopplus.cli.diagnose.command import Diagnose
 from hopplus.cli.evaluate import Evaluate
 from hopplus.cli.export import Export
 from hopplus.cli.listing import List
