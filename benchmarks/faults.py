@@ -15,9 +15,11 @@ from hopplus.cli.paged import show
 from hopplus.config import MANY, ConfigError, GameConfig, TrainConfig, check_range, default_game
 from hopplus.diagnosis.faults import FAULTS, Fault, find_fault
 from hopplus.diagnosis.laboratory import Laboratory
-from hopplus.diagnosis.seats import SeatsSettings, diagnose_seats
-from hopplus.diagnosis.subject import OnStep, laboratory_of, of_preset
-from hopplus.diagnosis.value_loss import LANES, diagnose_value_loss
+from hopplus.diagnosis.seats.checks import SeatsSettings
+from hopplus.diagnosis.seats.diagnosis import diagnose_seats
+from hopplus.diagnosis.subject import OnStep, make_laboratory, train_subject
+from hopplus.diagnosis.value_loss.diagnosis import diagnose_value_loss
+from hopplus.diagnosis.value_loss.experiments import LANES
 from hopplus.presets import PRESETS
 from hopplus.report.page import Column, Page, Section
 from hopplus.runs.progress import Progress
@@ -132,7 +134,7 @@ class FaultBench:
     def _seats(self, name: str, on_step: OnStep) -> Trials:
         config = replace(PRESETS[self.seats_preset], game=self.game, steps=self.steps)
         fault = find_fault(None if name == NONE else name, config)
-        laboratory = laboratory_of(config, fault, self.runs)
+        laboratory = make_laboratory(config, fault, self.runs)
 
         def diagnose(seed: int) -> str:
             settings = SeatsSettings(
@@ -141,7 +143,7 @@ class FaultBench:
                 ablation_steps=self.steps,
                 fewer_rungs=True,
             )
-            subject = of_preset(self.seats_preset, laboratory, seed, lambda note: None)
+            subject = train_subject(self.seats_preset, laboratory, seed, lambda note: None)
             return diagnose_seats(subject, fault, settings, lambda note: None).verdict.name
 
         return self._counted("seats", name, fault.seats, diagnose, self.runs, on_step)
@@ -150,7 +152,7 @@ class FaultBench:
         laboratory, fault = self._imagining(name)
 
         def diagnose(seed: int) -> str:
-            subject = of_preset(self.value_preset, laboratory, seed, lambda note: None)
+            subject = train_subject(self.value_preset, laboratory, seed, lambda note: None)
             return diagnose_value_loss(subject, self.updates, lambda note: None).verdict.name
 
         return self._counted("value-loss", name, fault.value_loss, diagnose, LANES, on_step)
@@ -160,7 +162,7 @@ class FaultBench:
         ppo = replace(made.ppo, games=self.games)
         config = replace(made, game=self.game, steps=self.steps, ppo=ppo)
         fault = find_fault(None if name == NONE else name, config)
-        return laboratory_of(config, fault, LANES), fault
+        return make_laboratory(config, fault, LANES), fault
 
     def _counted(
         self,

@@ -12,11 +12,11 @@ import benchmarks
 from benchmarks import faults as bench
 from benchmarks.faults import FaultBench, Trials
 from conftest import SMALL_RUN
-from hopplus.cli import diagnose_seats as diagnose_seats_command
-from hopplus.cli import diagnosed, main
+from hopplus.cli import main
+from hopplus.cli.diagnose import common
 from hopplus.config import ConfigError, StagHuntConfig
 from hopplus.diagnosis.faults import FAULTS, find_fault
-from hopplus.diagnosis.subject import laboratory_of
+from hopplus.diagnosis.subject import make_laboratory
 from tiny_diagnosis import (
     CONFIG,
     EPISODES,
@@ -40,8 +40,7 @@ def test_a_preset(
 ) -> None:
     """A small one, told as JSON."""
     small = {"ppo": replace(CONFIG, game=StagHuntConfig())}
-    for module in (diagnosed, diagnose_seats_command):
-        monkeypatch.setattr(module, "PRESETS", small)
+    monkeypatch.setattr(common, "PRESETS", small)
     options = ["--steps", "640", "--seeds", str(LANES), "--out", str(tmp_path / "out"), "--json"]
     assert main(["diagnose", "seats", "ppo", *GAME_OPTIONS, *COMMON, *options]) == 0
     found = read(capsys.readouterr().out)
@@ -165,7 +164,7 @@ def test_faults_by_name() -> None:
         find_fault("first-seat", with_ppo(parameters="shared"))
     uneven = find_fault("strength", CONFIG).config(CONFIG)
     assert uneven.game.strength == (1.0, 1.0, 2.0)
-    assert laboratory_of(CONFIG, find_fault("strength", CONFIG), LANES).config.seeds == LANES
+    assert make_laboratory(CONFIG, find_fault("strength", CONFIG), LANES).config.seeds == LANES
 
 
 # The benchmark.
@@ -176,11 +175,11 @@ def test_verdicts_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     seeds: dict[str, list[int]] = {"ppo": [], "hop-plus": []}
     built: list[str] = []
 
-    def laboratory_of(config: Any, fault: Any, lanes: int) -> Any:
+    def make_laboratory(config: Any, fault: Any, lanes: int) -> Any:
         built.append(fault.about)
         return fault
 
-    def of_preset(name: str, laboratory: Any, seed: int, on_step: Any) -> Any:
+    def train_subject(name: str, laboratory: Any, seed: int, on_step: Any) -> Any:
         seeds[name].append(seed)
         return laboratory
 
@@ -192,8 +191,8 @@ def test_verdicts_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     def loss_verdict(subject: Any, *given: Any) -> Any:
         return SimpleNamespace(verdict=SimpleNamespace(name=subject.value_loss or "healthy"))
 
-    monkeypatch.setattr(bench, "laboratory_of", laboratory_of)
-    monkeypatch.setattr(bench, "of_preset", of_preset)
+    monkeypatch.setattr(bench, "make_laboratory", make_laboratory)
+    monkeypatch.setattr(bench, "train_subject", train_subject)
     monkeypatch.setattr(bench, "diagnose_seats", seats_verdict)
     monkeypatch.setattr(bench, "diagnose_value_loss", loss_verdict)
     made = FaultBench(

@@ -9,29 +9,20 @@ import numpy as np
 import pytest
 
 from hopplus.config import SearchConfig
-from hopplus.diagnosis import seats
-from hopplus.diagnosis.fairness import Placement, placement
 from hopplus.diagnosis.faults import FAULTS
-from hopplus.diagnosis.finding import Check, verdict_of
-from hopplus.diagnosis.measures import finite
-from hopplus.diagnosis.ordering import Ordering, of_runs
+from hopplus.diagnosis.finding import HEALTHY, Check, conclude, to_json
 from hopplus.diagnosis.pipeline import buffer_check, players_check
-from hopplus.diagnosis.seats import (
-    HEALTHY,
-    ILLNESSES,
-    SeatsDiagnosis,
-    SeatsSettings,
-    climb,
-    curves_of,
-    diagnose_seats,
-    ladder_check,
-    model_checks,
-    real_check,
-    rungs_of,
-)
+from hopplus.diagnosis.seats import ablation
+from hopplus.diagnosis.seats import checks as seats_checks
+from hopplus.diagnosis.seats.ablation import check_ablation, list_rungs, run_ablation
+from hopplus.diagnosis.seats.checks import check_models, check_order
+from hopplus.diagnosis.seats.diagnosis import ILLNESSES, SeatsDiagnosis, diagnose_seats
+from hopplus.diagnosis.seats.fairness import Placement, compare_placement
+from hopplus.diagnosis.seats.ordering import Ordering, compare_runs
+from hopplus.diagnosis.seats.returns import return_curves
 from hopplus.diagnosis.step_audit import BufferAudit
-from hopplus.diagnosis.subject import Subject, laboratory_of
-from hopplus.diagnosis.value_loss import diagnose_value_loss
+from hopplus.diagnosis.subject import Subject, make_laboratory
+from hopplus.diagnosis.value_loss.diagnosis import diagnose_value_loss
 from hopplus.games.game import Game
 from hopplus.presets import PRESETS
 from tiny_diagnosis import (
@@ -46,7 +37,7 @@ from tiny_diagnosis import (
 
 
 def random_placement(game: Game, player: str, *given: Any) -> Placement:
-    return placement(game, "random", *given)
+    return compare_placement(game, "random", *given)
 
 
 SEATS = [name for name, fault in FAULTS.items() if fault.seats]
@@ -72,7 +63,7 @@ def test_a_healthy_run_is_called_healthy() -> None:
 @pytest.mark.parametrize("name", SEATS)
 def test_each_fault_is_named(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Games are tried with random players alone here, which are quicker to compile."""
-    monkeypatch.setattr(seats, "placement", random_placement)
+    monkeypatch.setattr(seats_checks, "compare_placement", random_placement)
     found = seats_diagnosis(name)
     assert found.verdict.name == FAULTS[name].seats
     assert found.verdict.also == ()  # nothing else is suspected
@@ -107,12 +98,12 @@ def test_different_players_are_named() -> None:
 def subject_of(config: Any) -> Subject:
     """One that has not learned anything."""
     learning: Any = None
-    laboratory = laboratory_of(config, NONE, 1)
+    laboratory = make_laboratory(config, NONE, 1)
     return Subject("new", config, laboratory, learning, [])
 
 
 def test_a_diagnosis_can_be_written_as_json() -> None:
-    told = finite(seats_diagnosis("first-seat").as_json())
+    told = to_json(seats_diagnosis("first-seat"))
     assert json.loads(json.dumps(told, allow_nan=False)) == told
     assert told["verdict"] == "wrong-seat-data"
     assert told["area"] == "data"
@@ -128,28 +119,28 @@ def test_a_diagnosis_can_be_written_as_json() -> None:
 
 def runs(gap: float, count: int = 8, seats: int = 3) -> Ordering:
     dice = np.random.default_rng(0)
-    return of_runs(0.1 * dice.normal(size=(count, seats)) + gap * np.arange(seats))
+    return compare_runs(0.1 * dice.normal(size=(count, seats)) + gap * np.arange(seats))
 
 
 def test_an_ordering_that_is_real() -> None:
-    found = real_check(runs(0.5))
+    found = check_order(runs(0.5))
     assert found.fault == "unexplained"
     assert "Over 8 runs: seat 0: " in found.says
-    assert found.figures["chance"] < 0.01
+    assert found.figures["p_value"] < 0.01
     assert found.figures["runs_for_worth"] >= 2
-    calm = real_check(runs(0.0))
+    calm = check_order(runs(0.0))
     assert calm.fault is None
     assert "no sign of an ordering" in calm.says
 
 
 def test_one_run_cannot_tell() -> None:
-    found = real_check(runs(5.0, count=1))
+    found = check_order(runs(5.0, count=1))
     assert (found.fault, found.state) == (None, "unknown")
     assert "1 run cannot tell, whatever comes out" in found.says
-    few = real_check(runs(5.0, count=2))
+    few = check_order(runs(5.0, count=2))
     assert (few.fault, few.state) == (None, "unknown")
-    assert "--seeds 8" in real_check(runs(5.0, count=5, seats=2)).unknown  # five cannot tell two
-    nothing = real_check(of_runs(np.full((2, 3), np.nan)))
+    assert "--seeds 8" in check_order(runs(5.0, count=5, seats=2)).unknown  # five cannot tell two
+    nothing = check_order(compare_runs(np.full((2, 3), np.nan)))
     assert (nothing.fault, nothing.state) == (None, "unknown")
     assert "No episode ended" in nothing.says
     assert "2 runs cannot tell" in few.says
@@ -159,7 +150,7 @@ def test_one_run_cannot_tell() -> None:
 def test_seeds_without_late_episodes_are_no_ordering(lacking: int) -> None:
     returns = runs(0.0).samples.copy()
     returns[:lacking] = np.nan
-    found = real_check(of_runs(returns))
+    found = check_order(compare_runs(returns))
     assert found.fault is None
     assert f"{8 - lacking} runs" in found.says
 
@@ -169,7 +160,7 @@ def test_curves_have_gaps_where_no_episode_ended() -> None:
         {"episodes": [2, 0], "return_sum": [[4.0, 2.0], [0.0, 0.0]]},
         {"episodes": [1, 4], "return_sum": [[1.0, 2.0], [4.0, 8.0]]},
     ]
-    found = curves_of(records)
+    found = return_curves(records)
     np.testing.assert_allclose(found[0, 0], [2.0, 1.0])
     assert np.isnan(found[0, 1]).all()
     np.testing.assert_allclose(found[1], [[1.0, 2.0], [1.0, 2.0]])
@@ -179,10 +170,10 @@ def test_curves_have_gaps_where_no_episode_ended() -> None:
 
 
 def logged(**values: Any) -> Any:
-    """A subject that has logged these in its last update, of five."""
+    """Evidence of a subject that has logged these in its last update, of five."""
     early = {name: np.zeros_like(value).tolist() for name, value in values.items()}
     late = {name: np.asarray(value).tolist() for name, value in values.items()}
-    return SimpleNamespace(records=[early] * 4 + [late])
+    return SimpleNamespace(subject=SimpleNamespace(records=[early] * 4 + [late]))
 
 
 def test_a_model_that_is_worse_for_one_seat() -> None:
@@ -191,7 +182,7 @@ def test_a_model_that_is_worse_for_one_seat() -> None:
     worse = even + 0.1 * (np.arange(3) == 2)
     found = {
         check.title: check.fault
-        for check in model_checks(
+        for check in check_models(
             logged(**{"world/error": worse, "opponent/accuracy": even, "explained": worse})
         )
     }
@@ -200,9 +191,10 @@ def test_a_model_that_is_worse_for_one_seat() -> None:
         "Models: opponent/accuracy": None,
         "Models: explained": None,  # an effect, and no cause
     }
-    assert model_checks(logged(**{"world/error": worse[:, :1], "value_loss": worse})) == []
+    alone = logged(**{"world/error": worse[:, :1], "value_loss": worse})
+    assert list(check_models(alone)) == []
     for few in (worse[:2], np.full((8, 3), np.nan)):
-        (one,) = model_checks(logged(**{"world/error": few}))
+        (one,) = check_models(logged(**{"world/error": few}))
         assert (one.state, one.decides) == ("unknown", False)
 
 
@@ -215,47 +207,47 @@ def test_buffers_are_told() -> None:
 # Where does it begin?
 
 FIRST = runs(0.5)
-CALM, SURE = runs(0.0), of_runs(FIRST.samples + 0.01)
+CALM, SURE = runs(0.0), compare_runs(FIRST.samples + 0.01)
 AGAIN = "as it is, again"
 
 
 def test_an_ordering_that_begins_with_a_part() -> None:
-    found = ladder_check(FIRST, {AGAIN: SURE, "without imagination": SURE, "plain PPO": CALM})
+    found = check_ablation(FIRST, {AGAIN: SURE, "without imagination": SURE, "plain PPO": CALM})
     assert found.fault == "part-orders"
     assert found.figures["gone"] == "plain PPO"
-    checks = [real_check(FIRST), found]
-    assert verdict_of(checks, ILLNESSES, HEALTHY).name == "part-orders"
-    assert verdict_of(checks, ILLNESSES, HEALTHY).also == ("unexplained",)
+    checks = [check_order(FIRST), found]
+    assert conclude(checks, ILLNESSES).name == "part-orders"
+    assert conclude(checks, ILLNESSES).also == ("unexplained",)
 
 
 def test_an_ordering_that_nothing_explains() -> None:
-    found = ladder_check(FIRST, {AGAIN: SURE, "plain PPO": SURE})
+    found = check_ablation(FIRST, {AGAIN: SURE, "plain PPO": SURE})
     assert found.fault is None
     assert "it is there whatever is taken away" in found.says
-    checks = [real_check(FIRST), found]
-    assert verdict_of(checks, ILLNESSES, HEALTHY).name == "unexplained"
-    assert ladder_check(FIRST, {AGAIN: SURE}).fault is None
+    checks = [check_order(FIRST), found]
+    assert conclude(checks, ILLNESSES).name == "unexplained"
+    assert check_ablation(FIRST, {AGAIN: SURE}).fault is None
 
 
 def test_an_ordering_that_does_not_come_again() -> None:
-    found = ladder_check(FIRST, {AGAIN: CALM, "plain PPO": CALM})
+    found = check_ablation(FIRST, {AGAIN: CALM, "plain PPO": CALM})
     assert found.fault is None
     assert "do not repeat the ordering" in found.says
     assert found.state == "unknown"
-    nothing = of_runs(np.full((5, 3), np.nan))
-    assert ladder_check(FIRST, {AGAIN: nothing, "plain PPO": SURE}).state == "unknown"
-    assert ladder_check(FIRST, {AGAIN: SURE, "plain PPO": nothing}).state == "fine"
-    backwards = of_runs(FIRST.samples[:, ::-1])
-    assert "do not repeat" in ladder_check(FIRST, {AGAIN: backwards}).says
+    nothing = compare_runs(np.full((5, 3), np.nan))
+    assert check_ablation(FIRST, {AGAIN: nothing, "plain PPO": SURE}).state == "unknown"
+    assert check_ablation(FIRST, {AGAIN: SURE, "plain PPO": nothing}).state == "fine"
+    backwards = compare_runs(FIRST.samples[:, ::-1])
+    assert "do not repeat" in check_ablation(FIRST, {AGAIN: backwards}).says
 
 
 def test_known_causes_stand_before_an_ordering() -> None:
-    checks = [real_check(runs(0.5)), Check("The log", "wrong", "wrong-log")]
-    assert verdict_of(checks, ILLNESSES, HEALTHY).name == "wrong-log"
+    checks = [check_order(runs(0.5)), Check("The log", "wrong", "wrong-log")]
+    assert conclude(checks, ILLNESSES).name == "wrong-log"
 
 
 def test_what_is_taken_away() -> None:
-    full = rungs_of(PRESETS["hop-plus"], False)
+    full = list_rungs(PRESETS["hop-plus"], False)
     assert {name: rung.parts for name, rung in full.items()} == {
         AGAIN: ("opponent", "goal", "world", "imagination"),
         "without imagination": ("opponent", "goal"),
@@ -263,19 +255,19 @@ def test_what_is_taken_away() -> None:
         "plain PPO, shared parameters": (),
     }
     assert full["plain PPO, shared parameters"].ppo.parameters == "shared"
-    assert list(rungs_of(PRESETS["hop-plus"], True)) == [AGAIN, "plain PPO"]
-    search = rungs_of(PRESETS["direct-om"], False)
+    assert list(list_rungs(PRESETS["hop-plus"], True)) == [AGAIN, "plain PPO"]
+    search = list_rungs(PRESETS["direct-om"], False)
     assert list(search)[:3] == [AGAIN, "without search", "plain PPO"]
     assert search["without search"].parts == ("opponent",)
     assert [bool(rung.search.simulations) for rung in search.values()] == [True] + 3 * [False]
-    shared = rungs_of(PRESETS["ppo-shared"], False)
+    shared = list_rungs(PRESETS["ppo-shared"], False)
     assert shared["plain PPO, independent parameters"].ppo.parameters == "independent"
 
 
 def test_parts_that_are_taken_away_begin_from_nothing() -> None:
     config = PRESETS["hop-plus"]
     config = replace(config, world=replace(config.world, from_run="runs/world"))
-    full = rungs_of(config, False)
+    full = list_rungs(config, False)
     assert full[AGAIN].world.from_run == "runs/world"
     assert full["without imagination"].world.from_run is None
 
@@ -283,8 +275,8 @@ def test_parts_that_are_taken_away_begin_from_nothing() -> None:
 @pytest.mark.parametrize("search", [SearchConfig(), SearchConfig(simulations=0)], ids=["none", "0"])
 def test_nothing_can_be_taken_from_plain_ppo(search: SearchConfig) -> None:
     config = replace(CONFIG, search=search)
-    assert list(rungs_of(config, False)) == [AGAIN, "plain PPO, shared parameters"]
-    assert list(rungs_of(config, True)) == [AGAIN]
+    assert list(list_rungs(config, False)) == [AGAIN, "plain PPO, shared parameters"]
+    assert list(list_rungs(config, True)) == [AGAIN]
 
 
 RECORDS = [{"episodes": [1] * 5, "return_sum": [[0.0, 0.0, 0.0]] * 5}]
@@ -299,33 +291,34 @@ def test_short_runs_are_made_of_each_rung(monkeypatch: pytest.MonkeyPatch) -> No
     """With fresh seeds; nothing is trained here."""
     trained: list[tuple[Any, ...]] = []
 
-    def of_preset(name: str, laboratory: Any, seed: int, on_step: Any) -> Any:
+    def train_subject(name: str, laboratory: Any, seed: int, on_step: Any) -> Any:
         trained.append((*laboratory, seed))
         return SimpleNamespace(records=RECORDS)
 
-    monkeypatch.setattr(seats, "made", lambda config, make, lanes: (config.steps, make, lanes))
-    monkeypatch.setattr(seats, "of_preset", of_preset)
+    monkeypatch.setattr(
+        ablation, "build_laboratory", lambda config, make, lanes: (config.steps, make, lanes)
+    )
+    monkeypatch.setattr(ablation, "train_subject", train_subject)
     config = replace(PRESETS["hop-plus"], game=GAME, seed=7)
-    settings = SeatsSettings(ablation_steps=999)
-    ladder = climb(climbing(config, 2, "make"), NONE, settings, silent)
-    assert list(ladder) == list(rungs_of(config, False))
-    assert all(found.chance == 1.0 for found in ladder.values())
+    ladder = run_ablation(climbing(config, 2, "make"), NONE, 999, False, silent)
+    assert list(ladder) == list(list_rungs(config, False))
+    assert all(found.p_value == 1.0 for found in ladder.values())
     # One run or two could not tell.
     assert trained == [(999, "make", 5, 7 + 1000 * number) for number in (1, 2, 3, 4)]
     # A fault of sets of their own cannot be built in where all share one.
-    own = climb(climbing(config, 2, "make"), replace(NONE, own=True), settings, silent)
+    own = run_ablation(climbing(config, 2, "make"), replace(NONE, own=True), 999, False, silent)
     assert "plain PPO, shared parameters" not in own
     assert len(own) == 3
 
 
 def test_a_fault_of_imagination_is_no_fault_without(monkeypatch: pytest.MonkeyPatch) -> None:
     """Parts are taken away from a run with such a fault as from any other."""
-    monkeypatch.setattr(seats, "of_preset", lambda *given: SimpleNamespace(records=RECORDS))
+    monkeypatch.setattr(ablation, "train_subject", lambda *given: SimpleNamespace(records=RECORDS))
     config = replace(PRESETS["hop-plus"], game=GAME)
     for name in ("loud-world", "zero-goals"):
         fault = FAULTS[name]
-        subject = climbing(config, 5, laboratory_of(config, fault, 5).make)
-        assert len(climb(subject, fault, SeatsSettings(), silent)) == 4
+        subject = climbing(config, 5, make_laboratory(config, fault, 5).make)
+        assert len(run_ablation(subject, fault, 999, False, silent)) == 4
 
 
 @pytest.mark.parametrize("ablate", [True, False])
@@ -333,10 +326,11 @@ def test_parts_are_taken_away_only_to_explain(
     ablate: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All but the returns and the ladder is left out here."""
-    monkeypatch.setattr(seats, "game_checks", lambda *given: [])
-    monkeypatch.setattr(seats, "pipeline_checks", lambda subject: [])
-    monkeypatch.setattr(seats, "model_checks", lambda subject: [])
-    monkeypatch.setattr(seats, "climb", lambda *given: {AGAIN: SURE, "plain PPO": CALM})
+    kept = (seats_checks.check_returns, seats_checks.check_parts)
+    monkeypatch.setattr("hopplus.diagnosis.seats.diagnosis.CHECKS", kept)
+    monkeypatch.setattr(
+        seats_checks, "run_ablation", lambda *given: {AGAIN: SURE, "plain PPO": CALM}
+    )
 
     def of(returns: np.ndarray) -> SeatsDiagnosis:
         record = {"episodes": [1] * len(returns), "return_sum": returns.tolist()}
@@ -345,7 +339,7 @@ def test_parts_are_taken_away_only_to_explain(
         return diagnose_seats(subject, NONE, replace(SETTINGS, ablate=ablate), silent)
 
     assert of(CALM.samples).ladder == {}
-    assert of(CALM.samples).verdict.headline == HEALTHY.headline
+    assert of(CALM.samples).verdict.name == HEALTHY
     few = of(FIRST.samples[:2])  # which cannot tell, so nothing is to be explained
     assert few.verdict.name == "not-known"
     assert "2 runs cannot tell" in few.verdict.evidence

@@ -12,14 +12,16 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from hopplus.cli import diagnose_value_loss as command
-from hopplus.cli import diagnosed, main
+from hopplus.cli import main
+from hopplus.cli.diagnose import common
+from hopplus.cli.diagnose.ending import finish
+from hopplus.cli.diagnose.value_loss import draw_sections
 from hopplus.config import ImagineConfig, StagHuntConfig
 from hopplus.diagnosis.faults import FAULTS, Fault
 from hopplus.diagnosis.finding import Check
 from hopplus.diagnosis.laboratory import Laboratory, lane_of
-from hopplus.diagnosis.subject import Subject, laboratory_of, of_run
-from hopplus.diagnosis.value_loss import (
+from hopplus.diagnosis.subject import Subject, make_laboratory, restore_subject
+from hopplus.diagnosis.value_loss.diagnosis import (
     ILLNESSES,
     ValueLossDiagnosis,
     diagnose_value_loss,
@@ -89,7 +91,7 @@ class Imagining:
 @cache
 def imagining() -> Imagining:
     """Minds that know the rules, have no idea of the others or of values, and infer anything."""
-    laboratory = laboratory_of(IMAGINING, NONE, LANES)
+    laboratory = make_laboratory(IMAGINING, NONE, LANES)
     now: Any = begun(laboratory.learner)
     minds = now.params[0]
     nothing = jax.tree.map(jnp.zeros_like, (minds.opponents, minds.policy.value))
@@ -236,11 +238,11 @@ def test_rewards_that_are_large() -> None:
     config = replace(CONFIG, game=game, ppo=ppo, steps=40 * PPO.steps)
     found = diagnose_value_loss(trained(config), 1, silent)
     assert found.verdict.name == "reward-scale"
-    assert (found.trials, found.world, found.opponents) == ([], None, None)
+    assert (found.experiments, found.world, found.opponents) == ([], None, None)
 
 
 def test_experiments_begin_at_one_checkpoint_and_differ_in_one_thing() -> None:
-    found = {trial.name: trial for trial in diagnosis().trials}
+    found = {trial.name: trial for trial in diagnosis().experiments}
     assert list(found) == [
         "as it is",
         "real steps only",
@@ -287,12 +289,11 @@ def test_switches_reach_imagined_steps_alone() -> None:
 def test_everything_can_be_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = diagnosis()
     page = tmp_path / "value-loss.html"
-    parts = (found.verdict, found.checks, found.as_json(), lambda: command._sections(found))
-    diagnosed.finish("value-loss", page, *parts, as_json=True)
+    finish("value-loss", page, found, lambda: draw_sections(found), as_json=True)
     told = json.loads(capsys.readouterr().out)
     assert told["verdict"] == "healthy"
     assert list(told["sources"]) == ["real", "imagined"]
-    assert [row["name"] for row in told["experiments"]] == [one.name for one in found.trials]
+    assert [row["name"] for row in told["experiments"]] == [one.name for one in found.experiments]
     text = page.read_text(encoding="utf-8")
     for words in ("critic on both", "imagined, seat 2", "not learned", "data:image/svg+xml"):
         assert words in text
@@ -339,7 +340,7 @@ def test_a_log_of_any_number_of_seeds_is_drawn(seeds: int, tmp_path: Path) -> No
     ]
     found = diagnose_value_loss(replace(subject, records=records), 1, silent)
     assert [len(record["value_loss"]) for record in found.records] == [seeds] * 3
-    titles = [section.title for section in command._sections(found)]
+    titles = [section.title for section in draw_sections(found)]
     assert "Experiments from the same checkpoint" in titles
 
 
@@ -349,7 +350,7 @@ def test_what_a_killed_run_logged_after_its_checkpoint_is_forgotten(tmp_path: Pa
     last = json.loads(log.read_text().splitlines()[-1])
     with log.open("a") as file:
         file.write(json.dumps({**last, "update": 21}) + "\n")
-    records = of_run(open_run(run), 1).records
+    records = restore_subject(open_run(run), 1).records
     assert [record["update"] for record in records] == list(range(1, 21))
 
 
@@ -362,11 +363,10 @@ def test_a_preset(
 
     def noted(config: Any, *more: Any) -> Laboratory:
         made.append(config)
-        return laboratory_of(config, *more)
+        return make_laboratory(config, *more)
 
-    monkeypatch.setattr(command, "laboratory_of", noted)
-    for module in (diagnosed, command):
-        monkeypatch.setattr(module, "PRESETS", {"ppo": config})
+    monkeypatch.setattr(common, "make_laboratory", noted)
+    monkeypatch.setattr(common, "PRESETS", {"ppo": config})
     options = ["--quick", "--steps", "640", "--out", str(tmp_path)]
     assert main(["diagnose", "value-loss", "ppo", *GAME_OPTIONS, *options]) == 0
     out = " ".join(capsys.readouterr().out.split())

@@ -2,6 +2,7 @@
 place."""
 
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 from typing import Any
 
 import jax
@@ -9,15 +10,22 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from hopplus.diagnosis import seats
-from hopplus.diagnosis.fairness import Placement, Symmetry, placement, step_symmetry, turned
-from hopplus.diagnosis.ordering import Ordering
-from hopplus.diagnosis.seats import SeatsSettings
+from hopplus.diagnosis.finding import Check
+from hopplus.diagnosis.seats import checks as seats_checks
+from hopplus.diagnosis.seats.checks import SeatsEvidence, SeatsSettings, check_play, check_rules
+from hopplus.diagnosis.seats.fairness import (
+    Placement,
+    Symmetry,
+    compare_placement,
+    compare_turns,
+    turn,
+)
+from hopplus.diagnosis.seats.ordering import Ordering
 from hopplus.games import make_game
-from hopplus.games.game import views
+from hopplus.games.game import Game, views
 from hopplus.games.stag_hunt import StagHunt
 from hopplus.types import Outcome
-from tiny_diagnosis import GAME
+from tiny_diagnosis import GAME, NONE
 from toy_game import Coins, CoinsConfig, CoinsState
 
 GAMES = 16
@@ -55,7 +63,7 @@ def test_a_turned_board_is_the_same_with_seats_renamed() -> None:
 
     @jax.jit
     def seen(by: jax.Array) -> Any:
-        other = turned(game, state, by)
+        other = turn(game, state, by)
         return other, views(game, state), views(game, other)
 
     for by, named in enumerate(("012", "201", "120")):
@@ -68,7 +76,7 @@ def test_a_turned_board_is_the_same_with_seats_renamed() -> None:
 
 
 def test_equal_rules_do_the_same_on_every_turn() -> None:
-    found = step_symmetry(make_game(GAME), 0, GAMES)
+    found = compare_turns(make_game(GAME), 0, GAMES)
     assert found.known
     assert found.different == 0
     assert found.steps == GAMES * GAME.horizon * (GAME.seats - 1)
@@ -78,13 +86,13 @@ def test_equal_rules_do_the_same_on_every_turn() -> None:
 @pytest.mark.parametrize("game", [Coins(THREE), Dealt(THREE)], ids=["three", "dealt"])
 def test_another_game_with_equal_rules(game: Coins) -> None:
     """What is dealt is no matter of rules."""
-    found = step_symmetry(game, 0, GAMES)
+    found = compare_turns(game, 0, GAMES)
     assert (found.known, found.different) == (True, 0)
 
 
 def test_unequal_strength_is_found_with_an_example() -> None:
     game = make_game(replace(GAME, strength=(1.0, 1.0, 2.0)))
-    found = step_symmetry(game, 0, GAMES)
+    found = compare_turns(game, 0, GAMES)
     assert found.known
     assert 0 < found.different < found.steps
     for word in ("actions of seats 0 to 2: ", "hunt ", "rewards: ", "named first: "):
@@ -97,14 +105,14 @@ def test_unequal_strength_is_found_with_an_example() -> None:
 
 
 def test_rewards_by_name_are_found_in_another_game() -> None:
-    found = step_symmetry(Greedy(THREE), 0, GAMES)
+    found = compare_turns(Greedy(THREE), 0, GAMES)
     assert found.known
     assert found.different > 0
 
 
 @pytest.mark.parametrize("change", [{"sight": 1}, {"grace": 2}], ids=str)
 def test_what_nobody_sees_cannot_be_turned(change: dict[str, Any]) -> None:
-    found = step_symmetry(make_game(replace(GAME, **change)), 0, 64)
+    found = compare_turns(make_game(replace(GAME, **change)), 0, 64)
     assert not found.known
     assert (found.different, found.example) == (0, "")
 
@@ -113,35 +121,35 @@ def test_what_nobody_sees_cannot_be_turned(change: dict[str, Any]) -> None:
 
 
 def test_names_and_places_that_do_not_matter() -> None:
-    found = placement(Coins(THREE), "random", 0, 2400)
+    found = compare_placement(Coins(THREE), "random", 0, 2400)
     assert found.episodes == 2400
     assert found.by_place is not None
-    assert min(found.by_name.chance, found.by_place.chance) > 1e-3
+    assert min(found.by_name.p_value, found.by_place.p_value) > 1e-3
     assert found.by_name.samples.shape == (800, 3)
     # The same returns, in another order.
     assert found.by_name.samples.sum() == pytest.approx(found.by_place.samples.sum())
 
 
 def test_a_place_that_is_favoured() -> None:
-    found = placement(Dealt(THREE), "random", 0, 2400)
+    found = compare_placement(Dealt(THREE), "random", 0, 2400)
     assert found.by_place is not None
-    assert found.by_place.chance < 1e-6
+    assert found.by_place.p_value < 1e-6
     first, *others = (seat.mean for seat in found.by_place.seats)
     assert first > max(others) + 0.1
-    assert found.by_name.chance > 1e-3
+    assert found.by_name.p_value > 1e-3
 
 
 def test_a_name_that_is_favoured() -> None:
-    found = placement(Greedy(THREE), "random", 0, 2400)
-    assert found.by_name.chance < 1e-6
+    found = compare_placement(Greedy(THREE), "random", 0, 2400)
+    assert found.by_name.p_value < 1e-6
     first, second, third = (seat.mean for seat in found.by_name.seats)
     assert second > max(first, third) + 0.2
     assert found.by_place is not None
-    assert found.by_place.chance > 1e-3
+    assert found.by_place.p_value > 1e-3
 
 
 def test_episodes_are_of_whole_rounds_of_seats() -> None:
-    found = placement(Coins(THREE), "random", 0, 2398)
+    found = compare_placement(Coins(THREE), "random", 0, 2398)
     assert found.episodes == 2400
 
 
@@ -168,12 +176,19 @@ class Made:
         return Placement(player, episodes, Ordering(returns, self.by_name), place)
 
 
+def game_checks(game: Game, settings: SeatsSettings, on_step: Any) -> list[Check]:
+    """The rules, then play with each kind of player."""
+    subject: Any = SimpleNamespace(learner=SimpleNamespace(game=game))
+    evidence = SeatsEvidence(subject, NONE, settings, on_step)
+    return [check_rules(evidence), *check_play(evidence)]
+
+
 def said(made: Made, monkeypatch: pytest.MonkeyPatch) -> tuple[list[str | None], list[str]]:
     """The faults that checks of rules, random, stag and hare players show, and their words."""
-    monkeypatch.setattr(seats, "step_symmetry", lambda *given: made.symmetry)
-    monkeypatch.setattr(seats, "placement", made.placement)
+    monkeypatch.setattr(seats_checks, "compare_turns", lambda *given: made.symmetry)
+    monkeypatch.setattr(seats_checks, "compare_placement", made.placement)
     done: list[str] = []
-    checks = seats.game_checks(make_game(replace(GAME, grace=2)), SeatsSettings(), done.append)
+    checks = game_checks(make_game(replace(GAME, grace=2)), SeatsSettings(), done.append)
     assert len(done) == len(checks) == 4
     return [check.fault for check in checks], [check.says for check in checks]
 
@@ -203,5 +218,5 @@ def test_a_game_with_sight_is_not_unequal(monkeypatch: pytest.MonkeyPatch) -> No
     """It treats its seats alike; only its boards cannot be turned."""
     monkeypatch.setattr(StagHunt, "targets", property(lambda self: {}))  # random players will do
     settings = SeatsSettings(episodes=3000, symmetric=GAMES)
-    checks = seats.game_checks(make_game(replace(GAME, sight=1)), settings, lambda note: None)
+    checks = game_checks(make_game(replace(GAME, sight=1)), settings, lambda note: None)
     assert [check.fault for check in checks if check.fault] == []

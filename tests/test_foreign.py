@@ -11,10 +11,11 @@ import pytest
 from gymnasium.spaces import Discrete, Space
 from pettingzoo.utils.env import AECEnv, ParallelEnv
 
-from hopplus.cli import diagnose_seats, main
+from hopplus.cli import main
+from hopplus.cli.diagnose import seats as diagnose_seats
 from hopplus.config import ConfigError
-from hopplus.diagnosis import foreign
-from hopplus.diagnosis.foreign import diagnose_foreign, made
+from hopplus.diagnosis.seats import foreign
+from hopplus.diagnosis.seats.foreign import diagnose_foreign, make_environment, play_in_turn
 
 AGENTS = ["ann", "bob", "cid"]
 MODULE = "somebody_elses_games"
@@ -134,17 +135,17 @@ def test_an_agent_that_is_favoured() -> None:
     found = verdict("unfair")
     assert found.verdict.name == "unequal-game"
     assert "bob: 10." in found.verdict.evidence or "bob: 9." in found.verdict.evidence
-    assert found.returns.chance < 1e-6
+    assert found.returns.p_value < 1e-6
     assert verdict("fixed").verdict.name == "unequal-game"
 
 
 def test_masks_are_kept_to() -> None:
     environment = Turns()
-    total = dict.fromkeys(AGENTS, 0.0)
-    for seed in range(30):
-        foreign._in_turn(environment, seed, total, lambda: None)
+    gained = [
+        sum(rewards.values()) for seed in range(30) for rewards in play_in_turn(environment, seed)
+    ]
     assert environment.illegal == 0
-    assert sum(total.values()) > 0
+    assert sum(gained) > 0
 
 
 def test_play_depends_on_the_seed_alone() -> None:
@@ -271,7 +272,7 @@ def test_an_episode_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> 
 )
 def test_what_is_no_game(name: str, words: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(ConfigError) as told:
-        made(name)
+        make_environment(name)
     assert words in str(told.value)
     assert main(["diagnose", "seats", name, "--episodes", "2"]) == 2
     said = capsys.readouterr().err

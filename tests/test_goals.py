@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from hopplus.config import GoalConfig, NetConfig, PretrainGoal, StagHuntConfig
-from hopplus.diagnosis.goal import GoalDiagnosis
-from hopplus.diagnosis.heldout import held_out
+from hopplus.diagnosis.models.goal import GoalDiagnosis
+from hopplus.diagnosis.models.heldout import held_out
 from hopplus.learning.dataset import open_data
 from hopplus.learning.parts import make_setting
 

@@ -18,21 +18,24 @@ from sklearn.metrics import (
     top_k_accuracy_score,
 )
 
-from hopplus.diagnosis.classes import (
+from hopplus.cli.diagnose.models import save_measures
+from hopplus.diagnosis.finding import to_json
+from hopplus.diagnosis.models.classes import (
     area_under_curve,
-    calibration,
+    bin_calibration,
     calibration_error,
-    class_figures,
-    confusion,
+    count_confusions,
     cross_entropy,
+    describe_classes,
     mean_area,
-    top_k,
+    score_top,
 )
-from hopplus.diagnosis.measures import Measures, finite, write_measures
-from hopplus.diagnosis.observers import Observer
-from hopplus.diagnosis.opponent import opponent_figures
-from hopplus.diagnosis.probe import PENALTY, fit_probe, projection
-from hopplus.diagnosis.world import psnr
+from hopplus.diagnosis.models.measures import Measures
+from hopplus.diagnosis.models.observers import Observer
+from hopplus.diagnosis.models.opponent import describe_predictions
+from hopplus.diagnosis.models.world import psnr
+from hopplus.diagnosis.probe import PENALTY, fit_probe, project
+from hopplus.report.figures import models as figures_of_models
 
 CLASSES = 7
 
@@ -49,10 +52,10 @@ def predictions(seed: int, count: int = 3000) -> tuple[np.ndarray, np.ndarray]:
 def test_classes_agree_with_scikit_learn(seed: int) -> None:
     log_probs, truth = predictions(seed)
     first, labels = log_probs.argmax(axis=1), np.arange(CLASSES)
-    figures = opponent_figures(log_probs, truth, list("abcdefg"), {})
+    figures = describe_predictions(log_probs, truth, list("abcdefg"), {})
     expected = confusion_matrix(truth, first, labels=labels)
     np.testing.assert_array_equal(figures["confusion"], expected)
-    np.testing.assert_array_equal(confusion(truth, first, CLASSES), expected)
+    np.testing.assert_array_equal(count_confusions(truth, first, CLASSES), expected)
     by_class = precision_recall_fscore_support(truth, first, labels=labels, zero_division=0)
     for name, values in zip(("precision", "recall", "f1", "count"), by_class, strict=True):
         np.testing.assert_allclose([row[name] for row in figures["classes"]], values)
@@ -61,7 +64,7 @@ def test_classes_agree_with_scikit_learn(seed: int) -> None:
     )
     for name, k in (("top1", 1), ("top3", 3)):
         right = top_k_accuracy_score(truth, log_probs, k=k, labels=labels)
-        assert figures[name] == top_k(log_probs, truth, k) == pytest.approx(right)
+        assert figures[name] == score_top(log_probs, truth, k) == pytest.approx(right)
     loss = log_loss(truth, np.exp(log_probs), labels=labels)
     assert figures["cross_entropy"] == cross_entropy(log_probs, truth) == pytest.approx(loss)
 
@@ -70,12 +73,12 @@ def test_calibration_agrees_with_scikit_learn() -> None:
     dice = np.random.default_rng(2)
     probability = dice.uniform(size=5000)
     happened = dice.uniform(size=5000) < probability**2
-    rows = calibration(probability, happened)
+    rows = bin_calibration(probability, happened)
     expected = calibration_curve(happened, probability, n_bins=10)
     np.testing.assert_allclose([row["happened"] for row in rows], expected[0])
     np.testing.assert_allclose([row["predicted"] for row in rows], expected[1])
     assert sum(row["count"] for row in rows) == 5000
-    by_hand = calibration(np.array([0.05, 0.95, 0.95, 1.0]), np.array([1, 1, 0, 1]), bins=2)
+    by_hand = bin_calibration(np.array([0.05, 0.95, 0.95, 1.0]), np.array([1, 1, 0, 1]), bins=2)
     assert [row["count"] for row in by_hand] == [1, 3]
     assert calibration_error(by_hand) == pytest.approx(0.25 * 0.95 + 0.75 * (2.9 / 3 - 2 / 3))
 
@@ -83,7 +86,7 @@ def test_calibration_agrees_with_scikit_learn() -> None:
 def test_what_is_impossible_is_never_among_the_likeliest() -> None:
     log_probs = np.log(np.array([[0.5, 0.5, 1e-300], [0.5, 0.5, 1e-300]]))
     log_probs[:, 2] = -np.inf
-    assert top_k(log_probs, np.array([0, 2]), 3) == 0.5
+    assert score_top(log_probs, np.array([0, 2]), 3) == 0.5
 
 
 @pytest.mark.parametrize("seed", [0, 1])
@@ -139,7 +142,7 @@ def test_the_probe_is_logistic_regression() -> None:
 
 def test_the_projection_is_that_of_the_main_components() -> None:
     codes = np.random.default_rng(4).normal(size=(200, 5)) * [3, 2, 1, 0.5, 0.1]
-    points, shares = projection(codes)
+    points, shares = project(codes)
     theirs = PCA(2).fit(codes)
     np.testing.assert_allclose(np.abs(points), np.abs(theirs.transform(codes)), atol=1e-8)
     np.testing.assert_allclose(shares, theirs.explained_variance_ratio_)
@@ -153,15 +156,20 @@ def test_decibels_by_hand() -> None:
 
 
 def test_class_figures_by_hand() -> None:
-    figures = class_figures(np.array([[3, 1, 0], [2, 2, 0], [0, 0, 0]]))
-    np.testing.assert_allclose(figures.precision, [3 / 5, 2 / 3, 0])
-    np.testing.assert_allclose(figures.recall, [3 / 4, 1 / 2, 0])
-    np.testing.assert_allclose(figures.f1, [2 / 3, 4 / 7, 0])
+    rows = describe_classes(np.array([[3, 1, 0], [2, 2, 0], [0, 0, 0]]), "abc")
+    assert [row["action"] for row in rows] == ["a", "b", "c"]
+    expected = {
+        "precision": [3 / 5, 2 / 3, 0],
+        "recall": [3 / 4, 1 / 2, 0],
+        "f1": [2 / 3, 4 / 7, 0],
+    }
+    for name, values in expected.items():
+        assert [row[name] for row in rows] == pytest.approx(values)
 
 
 def test_what_is_no_number_is_null() -> None:
     tree = {"a": [1.0, float("nan"), {"b": float("inf")}], "c": "text", "d": None, "e": 3}
-    assert finite(tree) == {"a": [1.0, None, {"b": None}], "c": "text", "d": None, "e": 3}
+    assert to_json(tree) == {"a": [1.0, None, {"b": None}], "c": "text", "d": None, "e": 3}
 
 
 def test_the_share_of_the_best_is_of_what_is_expected_of_one_not_told() -> None:
@@ -170,12 +178,12 @@ def test_the_share_of_the_best_is_of_what_is_expected_of_one_not_told() -> None:
     told, watching = truth, np.array([[0.6, 0.4], [0.6, 0.4], [0.3, 0.7]])
     guessing = np.array([[0.6, 0.4]] * 3)
     observers = {
-        "told": Observer(told, truth),
+        "oracle": Observer(told, truth),
         "watching": Observer(watching, truth),
         "guessing": Observer(guessing, truth),
     }
     log_probs = np.log(np.array([[0.9, 0.1], [0.1, 0.9], [0.9, 0.1]]))
-    figures = opponent_figures(log_probs, np.array([0, 1, 1]), ["a", "b"], observers)
+    figures = describe_predictions(log_probs, np.array([0, 1, 1]), ["a", "b"], observers)
     assert figures["top1"] == pytest.approx(2 / 3)
     assert figures["expected_top1"] == pytest.approx(1 / 3)
     assert figures["share_of_best"] == pytest.approx((1 / 3) / (2 / 3))
@@ -183,25 +191,28 @@ def test_the_share_of_the_best_is_of_what_is_expected_of_one_not_told() -> None:
     assert recalls == pytest.approx([1.0, 0.5])
     assert figures["never_foreseen"] == []
     only_a = np.log(np.array([[0.9, 0.1]] * 3))
-    missed = opponent_figures(only_a, np.array([0, 1, 1]), ["a", "b"], observers)
+    missed = describe_predictions(only_a, np.array([0, 1, 1]), ["a", "b"], observers)
     assert missed["never_foreseen"] == ["b"]
 
 
 def test_a_picture_that_fails_takes_nothing_with_it(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Neither the figures nor the pictures after it."""
 
     class Drawn:
+        def __init__(self, measures: Measures) -> None:
+            assert measures is measured
+
         def savefig(self, path: Path, dpi: int) -> None:
             path.write_text("drawn")
 
-    def fails() -> Any:
+    def fails(measures: Measures) -> Any:
         raise ValueError("inhomogeneous shape")
 
-    pictures: Any = {"one": fails, "two": Drawn}
-    measured = Measures("world", {"a": 1.5}, {"table": [{"x": 1}]}, pictures)
-    write_measures(tmp_path, {0: measured})
+    monkeypatch.setattr(figures_of_models, "DRAWN", {"world": {"one": fails, "two": Drawn}})
+    measured = Measures("world", {"a": 1.5}, {"table": [{"x": 1}]})
+    save_measures(tmp_path, {0: measured})
     said = "one.png is left out: it cannot be drawn (ValueError: inhomogeneous shape)"
     assert said in capsys.readouterr().err
     names = {path.name for path in tmp_path.iterdir()}
@@ -211,14 +222,15 @@ def test_a_picture_that_fails_takes_nothing_with_it(
 def test_without_matplotlib_the_figures_are_still_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def draw() -> Any:
+    def draw(measures: Measures) -> Any:
         import matplotlib.figure
 
         return matplotlib.figure.Figure()
 
+    monkeypatch.setattr(figures_of_models, "DRAWN", {"world": {"one": draw, "two": draw}})
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    measured = Measures("world", {"a": 1.5}, {"table": [{"x": 1}]}, {"one": draw, "two": draw})
-    write_measures(tmp_path / "out", {7: measured, 8: measured})
+    measured = Measures("world", {"a": 1.5}, {"table": [{"x": 1}]})
+    save_measures(tmp_path / "out", {7: measured, 8: measured})
     assert capsys.readouterr().err.count("matplotlib is not installed") == 1  # said once
     written = json.loads((tmp_path / "out" / "measures.json").read_text())
     assert written == {"kind": "world", "seeds": {"7": {"a": 1.5}, "8": {"a": 1.5}}}

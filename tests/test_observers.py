@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from conftest import record_small
-from hopplus.diagnosis.classes import top_k
-from hopplus.diagnosis.heldout import HeldOut, held_out
-from hopplus.diagnosis.observers import Observer, observe
+from hopplus.diagnosis.models.classes import score_top
+from hopplus.diagnosis.models.heldout import HeldOut, held_out
+from hopplus.diagnosis.models.observers import Observer, observe
 from hopplus.learning.dataset import open_data
 from hopplus.learning.record import view_at
 from hopplus.players.scripted import scripted
@@ -70,7 +70,7 @@ def test_watching_is_the_rule_of_bayes(held: HeldOut, observers: dict[str, Obser
                 )
                 who = held.shard.who[episode, seat]
                 np.testing.assert_allclose(
-                    observers["told"].probabilities[place], chances[who], atol=1e-6
+                    observers["oracle"].probabilities[place], chances[who], atol=1e-6
                 )
                 belief = belief * chances[:, held.action[place]]
                 belief /= belief.sum()
@@ -78,14 +78,14 @@ def test_watching_is_the_rule_of_bayes(held: HeldOut, observers: dict[str, Obser
 
 def test_who_knows_more_foresees_more(held: HeldOut, observers: dict[str, Observer]) -> None:
     figures = {name: observer.figures() for name, observer in observers.items()}
-    top1 = [figures[name]["top1"] for name in ("told", "watching", "guessing")]
+    top1 = [figures[name]["top1"] for name in ("oracle", "watching", "guessing")]
     assert top1[0] > top1[1] > top1[2]
-    loss = [figures[name]["cross_entropy"] for name in ("told", "watching", "guessing")]
+    loss = [figures[name]["cross_entropy"] for name in ("oracle", "watching", "guessing")]
     assert loss[0] < loss[1] < loss[2]
     # What is expected is what happens, but for chance: three standard errors.
     for name, observer in observers.items():
         log_probs = np.log(np.maximum(observer.probabilities, 1e-30))
-        happened = top_k(log_probs, held.action, 1)
+        happened = score_top(log_probs, held.action, 1)
         error = (figures[name]["top1"] * (1 - figures[name]["top1"]) / len(held.action)) ** 0.5
         assert abs(happened - figures[name]["top1"]) < 3 * error
 
@@ -111,7 +111,7 @@ def test_players_that_draw_what_they_are_after(folder: Path) -> None:
         row, seat = held.steps[place]
         chances = np.asarray(of(row, seat))
         expected = chances[2 * held.who[place] + held.aim[place]]
-        np.testing.assert_allclose(observers["told"].probabilities[place], expected, atol=1e-6)
+        np.testing.assert_allclose(observers["oracle"].probabilities[place], expected, atol=1e-6)
         if held.time[place] == 0:  # not told the seat either: two of three are switches
             expected = np.array([2, 2, 1, 1]) / 6 @ chances
             np.testing.assert_allclose(

@@ -7,21 +7,21 @@ import pytest
 from scipy import stats
 
 from hopplus.config import ConfigError
-from hopplus.diagnosis.measures import finite
-from hopplus.diagnosis.ordering import (
+from hopplus.diagnosis.finding import to_json
+from hopplus.diagnosis.seats.ordering import (
     ROUNDS,
     TRIED,
-    _same_chance,
-    episodes_for,
-    falls,
-    fewest_runs,
-    late_returns,
-    least_chance,
-    of_episodes,
-    of_runs,
-    repeats,
-    runs_for,
+    analyse_variance,
+    compare_direction,
+    compare_episodes,
+    compare_runs,
+    compare_strength,
+    estimate_episodes,
+    estimate_runs,
+    find_fewest_runs,
+    least_p_value,
 )
+from hopplus.diagnosis.seats.returns import late_returns
 
 
 def episodes(seed: int, count: int, gap: float = 0.0, seats: int = 3) -> np.ndarray:
@@ -52,7 +52,7 @@ def test_episodes_are_tested_as_hotelling_does(seats: int, gap: float, count: in
     returns = episodes(seats, count, gap, seats)
     squared, freedom = hotelling(returns), seats - 1
     scaled = squared * (count - freedom) / (freedom * (count - 1))
-    found = of_episodes(returns).chance
+    found = compare_episodes(returns).p_value
     expected = stats.f.sf(scaled, freedom, count - freedom)
     assert found == pytest.approx(expected, rel=5e-3, abs=1e-6)
     if count > 1000:
@@ -62,48 +62,48 @@ def test_episodes_are_tested_as_hotelling_does(seats: int, gap: float, count: in
 def test_two_seats_are_a_paired_test() -> None:
     returns = episodes(7, 30, 0.02, 2)
     paired = stats.ttest_rel(returns[:, 0], returns[:, 1]).pvalue
-    assert of_episodes(returns).chance == pytest.approx(paired, rel=1e-3)
+    assert compare_episodes(returns).p_value == pytest.approx(paired, rel=1e-3)
 
 
 def test_order_and_what_all_seats_share_do_not_matter() -> None:
     returns = episodes(8, 500, 0.05)
-    found = of_episodes(returns).chance
+    found = compare_episodes(returns).p_value
     assert 0.001 < found < 0.999
-    assert of_episodes(returns[:, ::-1]).chance == pytest.approx(found, rel=1e-3)
+    assert compare_episodes(returns[:, ::-1]).p_value == pytest.approx(found, rel=1e-3)
     luck = 100 * np.random.default_rng(0).normal(size=(500, 1))
-    assert of_episodes(returns + luck).chance == pytest.approx(found, rel=1e-3)
+    assert compare_episodes(returns + luck).p_value == pytest.approx(found, rel=1e-3)
 
 
 def test_chances_are_even_where_seats_are_alike() -> None:
-    found = np.array([of_episodes(episodes(seed, 400)).chance for seed in range(300)])
+    found = np.array([compare_episodes(episodes(seed, 400)).p_value for seed in range(300)])
     assert 0.05 < (found < 0.1).mean() < 0.16
     assert stats.kstest(found, "uniform").pvalue > 1e-3
 
 
 def test_a_small_difference_is_seen_in_many_episodes() -> None:
-    assert of_episodes(episodes(1, 10_000, 0.1)).chance < 1e-6
-    assert of_episodes(episodes(1, 50, 0.1)).chance > 0.01
+    assert compare_episodes(episodes(1, 10_000, 0.1)).p_value < 1e-6
+    assert compare_episodes(episodes(1, 50, 0.1)).p_value > 0.01
 
 
 def test_differences_that_never_vary() -> None:
     dice = np.random.default_rng(0)
     luck = dice.integers(0, 9, size=(100, 1)).astype(float)
-    assert of_episodes(luck + np.zeros(3)).chance == 1.0
-    assert of_episodes(luck + np.array([0.0, 0.0, 1.0])).chance == 0.0
+    assert compare_episodes(luck + np.zeros(3)).p_value == 1.0
+    assert compare_episodes(luck + np.array([0.0, 0.0, 1.0])).p_value == 0.0
 
 
 def test_one_difference_that_never_varies_beside_one_that_does() -> None:
     dice = np.random.default_rng(0)
     returns = dice.integers(0, 9, size=(100, 3)).astype(float)
     returns[:, 1] = returns[:, 0] + 1
-    assert of_episodes(returns).chance < 1e-6
+    assert compare_episodes(returns).p_value < 1e-6
 
 
 def test_too_few_episodes_tell_nothing() -> None:
     for count in (1, 2, 8):
         with pytest.raises(ConfigError, match=f"{count} boards are too few to compare 3 seats"):
-            of_episodes(episodes(0, count))
-    assert 0 <= of_episodes(episodes(0, 9)).chance <= 1
+            compare_episodes(episodes(0, count))
+    assert 0 <= compare_episodes(episodes(0, 9)).p_value <= 1
 
 
 # Runs.
@@ -112,69 +112,69 @@ def test_too_few_episodes_tell_nothing() -> None:
 def test_runs_are_tested_by_permutation() -> None:
     """Three runs in the same order: of 6 orders in each, 6 in 216 are as far apart."""
     returns = np.array([[1.0, 2.0, 3.0], [2.0, 3.0, 4.0], [0.0, 1.0, 2.0]])
-    assert of_runs(returns).chance == pytest.approx(1 / 36, abs=5e-3)
+    assert compare_runs(returns).p_value == pytest.approx(1 / 36, abs=5e-3)
     turned = np.array([[1.0, 2.0, 3.0], [2.0, 3.0, 1.0], [3.0, 1.0, 2.0]])
-    assert of_runs(turned).chance == 1.0
-    assert of_runs(returns).least == pytest.approx(1 / 36)  # no order could show less
-    assert of_runs(returns[:1]).chance == of_runs(returns[:1]).least == 1.0
+    assert compare_runs(turned).p_value == 1.0
+    assert compare_runs(returns).least == pytest.approx(1 / 36)  # no order could show less
+    assert compare_runs(returns[:1]).p_value == compare_runs(returns[:1]).least == 1.0
 
 
 def test_the_gap_and_the_means() -> None:
-    found = of_runs(np.array([[1.0, 2.0, 6.0], [3.0, 2.0, 4.0]]))
+    found = compare_runs(np.array([[1.0, 2.0, 6.0], [3.0, 2.0, 4.0]]))
     assert found.gap == pytest.approx(3.0)
     assert [seat.mean for seat in found.seats] == pytest.approx([2.0, 2.0, 5.0])
-    told = found.as_json()
+    told = to_json(found)
     assert told["samples"] == 2
-    assert told["chance"] == found.chance
-    assert told["least_chance"] == found.least == pytest.approx(1 / 6)
+    assert told["p_value"] == found.p_value
+    assert told["least_p_value"] == found.least == pytest.approx(1 / 6)
     assert [seat["mean"] for seat in told["seats"]] == pytest.approx([2.0, 2.0, 5.0])
 
 
 def test_the_least_that_runs_can_show() -> None:
-    assert least_chance(1, 4) == 1.0
-    assert least_chance(2, 4) == pytest.approx(1 / 24)
-    assert least_chance(3, 2) == pytest.approx(1 / 4)
-    assert least_chance(50, 4) == pytest.approx(1 / (1 + ROUNDS))
+    assert least_p_value(1, 4) == 1.0
+    assert least_p_value(2, 4) == pytest.approx(1 / 24)
+    assert least_p_value(3, 2) == pytest.approx(1 / 4)
+    assert least_p_value(50, 4) == pytest.approx(1 / (1 + ROUNDS))
 
 
 def test_runs_of_which_something_is_not_known_are_left_out() -> None:
     returns = np.array([[1.0, 2.0, 3.0], [np.nan] * 3, [2.0, 3.0, 4.0], [0.0, 1.0, 2.0]])
-    found = of_runs(returns)
+    found = compare_runs(returns)
     assert found.samples.shape == (3, 3)
-    assert found.chance == of_runs(returns[[0, 2, 3]]).chance
-    nothing = of_runs(returns[1:2])
-    assert (nothing.chance, nothing.least, len(nothing.samples)) == (1.0, 1.0, 0)
-    assert finite(nothing.as_json())["gap"] is None
+    assert found.p_value == compare_runs(returns[[0, 2, 3]]).p_value
+    nothing = compare_runs(returns[1:2])
+    assert (nothing.p_value, nothing.least, len(nothing.samples)) == (1.0, 1.0, 0)
+    assert to_json(nothing)["gap"] is None
 
 
 def test_the_fewest_runs_that_can_tell() -> None:
-    assert [fewest_runs(seats, 0.01) for seats in (2, 3, 4)] == [8, 4, 3]
+    assert [find_fewest_runs(seats, 0.01) for seats in (2, 3, 4)] == [8, 4, 3]
 
 
 def test_as_many_episodes_as_show_a_small_difference() -> None:
     """Four in five of such sets do; a third of the episodes are not enough."""
     dice = np.random.default_rng(0)
     samples = dice.normal(size=(500, 3))
-    needed = episodes_for(samples, 0.2, 0.001)
+    needed = estimate_episodes(samples, 0.2, 0.001)
     assert needed is not None
     shown = []
     for count in (needed, needed // 3):
         drawn = dice.normal(size=(300, count, 3))
         drawn[:, :, 0] += 0.2
-        shown.append(np.mean([of_episodes(one).chance < 0.001 for one in drawn]))
+        shown.append(np.mean([compare_episodes(one).p_value < 0.001 for one in drawn]))
     assert 0.7 < shown[0] < 0.93
     assert shown[1] < 0.4
     luck = dice.normal(size=(500, 1))
-    assert (episodes_for(samples + 9 * luck, 0.2, 0.001) or 0) < needed  # shared by all
-    assert episodes_for(np.zeros((9, 3)), 0.2, 0.001) is None
-    assert episodes_for(samples[:1], 0.2, 0.001) is None
+    assert (estimate_episodes(samples + 9 * luck, 0.2, 0.001) or 0) < needed  # shared by all
+    assert estimate_episodes(np.zeros((9, 3)), 0.2, 0.001) is None
+    assert estimate_episodes(samples[:1], 0.2, 0.001) is None
 
 
 def test_returns_that_are_not_numbers_are_not_compared() -> None:
     returns = episodes(0, 50)
     returns[7, 1] = np.nan
     with pytest.raises(ConfigError, match="not numbers"):
-        of_episodes(returns)
+        compare_episodes(returns)
 
 
 def test_runs_with_normal_noise_are_tested_as_in_blocks() -> None:
@@ -184,7 +184,7 @@ def test_runs_with_normal_noise_are_tested_as_in_blocks() -> None:
     blocks = 4 * ((runs.mean(axis=1) - runs.mean()) ** 2).sum()
     seats = 6 * ((runs.mean(axis=0) - runs.mean()) ** 2).sum()
     statistic = (seats / 3) / ((total - blocks - seats) / 15)
-    assert _same_chance(runs[None])[0] == pytest.approx(stats.f.sf(statistic, 3, 15), rel=1e-3)
+    assert analyse_variance(runs[None])[0] == pytest.approx(stats.f.sf(statistic, 3, 15), rel=1e-3)
 
 
 def test_how_many_runs_it_takes() -> None:
@@ -192,39 +192,39 @@ def test_how_many_runs_it_takes() -> None:
     fewer do not."""
     dice = np.random.default_rng(0)
     samples = dice.normal(size=(2000, 3))
-    count = runs_for(samples, 1.5, 0.01)
+    count = estimate_runs(samples, 1.5, 0.01)
     assert count is not None
 
     def power(runs: int) -> float:
         drawn = dice.normal(size=(80, runs, 3)) + np.array([1.5, 0.0, 0.0])
-        return float(np.mean([of_runs(one).chance < 0.01 for one in drawn]))
+        return float(np.mean([compare_runs(one).p_value < 0.01 for one in drawn]))
 
     assert power(count) > 0.7
     assert power(TRIED[TRIED.index(count) - 2]) < 0.8
     luck = 50 * dice.normal(size=(2000, 1))
-    assert runs_for(samples + luck, 1.5, 0.01) == count  # what all seats share is no noise
-    less, more = runs_for(samples, 3.0, 0.01), runs_for(samples, 0.75, 0.01)
+    assert estimate_runs(samples + luck, 1.5, 0.01) == count  # what all seats share is no noise
+    less, more = estimate_runs(samples, 3.0, 0.01), estimate_runs(samples, 0.75, 0.01)
     assert less is not None
     assert more is not None
     assert less < count < more
-    assert runs_for(samples, 1e-3, 0.01) is None  # more than are tried
-    assert runs_for(samples[:1], 1.5, 0.01) is None
+    assert estimate_runs(samples, 1e-3, 0.01) is None  # more than are tried
+    assert estimate_runs(samples[:1], 1.5, 0.01) is None
     # However large it is, fewer runs can never show such a chance.
-    assert runs_for(samples, 1e3, 0.01) == 4
-    assert least_chance(3, 3) > 0.01 > least_chance(4, 3)
+    assert estimate_runs(samples, 1e3, 0.01) == 4
+    assert least_p_value(3, 3) > 0.01 > least_p_value(4, 3)
 
 
 def test_an_ordering_that_comes_again() -> None:
     dice = np.random.default_rng(0)
     noise = 0.1 * dice.normal(size=(3, 8, 3))
     first, again, none = noise[0] + np.arange(3), noise[1] + np.arange(3), noise[2]
-    assert repeats(first, again) == pytest.approx(2**-8, abs=2e-3)
-    assert repeats(first, again[:, ::-1]) > 0.95
-    assert 0.05 < repeats(first, none) < 0.95
-    assert repeats(first, again + 100 * dice.normal(size=(8, 1))) < 0.01
-    assert falls(first, again, none) < 0.01
-    assert falls(first, again, again) > 0.3
-    assert falls(first, none, again) > 0.95
+    assert compare_direction(first, again) == pytest.approx(2**-8, abs=2e-3)
+    assert compare_direction(first, again[:, ::-1]) > 0.95
+    assert 0.05 < compare_direction(first, none) < 0.95
+    assert compare_direction(first, again + 100 * dice.normal(size=(8, 1))) < 0.01
+    assert compare_strength(first, again, none) < 0.01
+    assert compare_strength(first, again, again) > 0.3
+    assert compare_strength(first, none, again) > 0.95
 
 
 # What was logged.

@@ -6,14 +6,13 @@ import re
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
 
 import pytest
 from matplotlib.figure import Figure
 
-from hopplus.cli.diagnosed import finish
+from hopplus.cli.diagnose.ending import finish
 from hopplus.config import ConfigError
-from hopplus.diagnosis.finding import Check, Illness, Verdict, verdict_of
+from hopplus.diagnosis.finding import Check, Diagnosis, Illness, Verdict, conclude
 from hopplus.report.html import write_page
 from hopplus.report.page import Page, Section
 
@@ -118,8 +117,9 @@ def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path: Path) -> None:
 ILLNESSES = {
     "cause": Illness("game", "the cause", "remove it"),
     "effect": Illness("chance", "the effect", "wait"),
+    "healthy": Illness("chance", "nothing is wrong", "do nothing"),
+    "not-known": Illness("not known", "no fault was found", ""),
 }
-HEALTHY = Illness("chance", "nothing is wrong", "do nothing")
 
 
 def test_causes_come_before_effects() -> None:
@@ -129,10 +129,10 @@ def test_causes_come_before_effects() -> None:
         Check("three", "a cause", "cause"),
         Check("four", "the cause again", "cause"),
     ]
-    found = verdict_of(checks, ILLNESSES, HEALTHY)
+    found = conclude(checks, ILLNESSES)
     assert found == Verdict("cause", "game", "the cause", "a cause", "remove it", ("effect",))
     assert not found.healthy
-    fine = verdict_of(checks[1:2], ILLNESSES, HEALTHY)
+    fine = conclude(checks[1:2], ILLNESSES)
     assert fine.healthy
     assert (fine.headline, fine.also) == ("nothing is wrong", ())
 
@@ -145,16 +145,16 @@ def test_what_could_not_be_told_is_a_verdict_of_its_own() -> None:
         Check("three", "nothing was played", unknown="Take more --steps."),
         Check("four", "nothing again", unknown="Take more --steps."),
     ]
-    found = verdict_of(checks, ILLNESSES, HEALTHY)
+    found = conclude(checks, ILLNESSES)
     assert (found.name, found.state) == ("not-known", "unknown")
     assert not found.healthy
     assert found.evidence == "2 runs cannot tell"
     assert found.advice == "Take more --seeds. Take more --steps."
     assert checks[1].as_json()["state"] == "unknown"
     aside = [replace(check, decides=False) for check in checks]
-    assert verdict_of(aside, ILLNESSES, HEALTHY).healthy
+    assert conclude(aside, ILLNESSES).healthy
     ill = [*checks, Check("five", "a cause", "cause")]
-    assert verdict_of(ill, ILLNESSES, HEALTHY).name == "cause"
+    assert conclude(ill, ILLNESSES).name == "cause"
 
 
 @pytest.mark.parametrize("as_json", [False, True])
@@ -162,17 +162,19 @@ def test_a_diagnosis_ends_in_words_a_page_and_json(
     as_json: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     checks = [Check("two [x]", "an effect [/]", "effect"), Check("one", EVIL, "cause")]
-    verdict = verdict_of(checks, ILLNESSES, HEALTHY)
-    figures: dict[str, Any] = {"subject": EVIL, "none": float("nan"), **verdict.as_json()}
+    checks = [*checks, Check("three", "fine", figures={"none": float("nan")})]
+    found = Diagnosis(EVIL, checks, conclude(checks, ILLNESSES))
     page = tmp_path / "new" / "seats.html"
-    finish("seats", page, verdict, checks, figures, lambda: [Section("mine")], as_json)
+    assert finish("seats", page, found, lambda: [Section("mine")], as_json) == 0
     read = Read((tmp_path / "new" / "seats.html").read_text(encoding="utf-8"))
     assert not read.named("script")
     assert "cause: the cause" in read.text
     assert "Also found, perhaps because of it: effect." in read.text
     assert read.text.index("mine") < read.text.index("two [x]")
     written = json.loads((tmp_path / "new" / "seats.json").read_text(encoding="utf-8"))
-    assert written == {**figures, "none": None}
+    assert written == found.as_json()
+    assert (written["subject"], written["verdict"], written["also"]) == (EVIL, "cause", ["effect"])
+    assert written["checks"][-1]["none"] is None
     out = capsys.readouterr().out
     if as_json:
         assert json.loads(out) == {"page": str(tmp_path / "new" / "seats.html"), **written}
@@ -188,14 +190,15 @@ def test_a_picture_that_fails_takes_nothing_with_it(
     as_json: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The figures are on the disk before anything is drawn, and the verdict is said."""
-    verdict = verdict_of([Check("one", "fine")], ILLNESSES, HEALTHY)
-    figures = {"subject": "a", **verdict.as_json()}
+    checks = [Check("one", "fine")]
+    found = Diagnosis("a", checks, conclude(checks, ILLNESSES))
+    figures = found.as_json()
 
     def draw() -> list[Section]:
         assert json.loads((tmp_path / "seats.json").read_text()) == figures
         raise ValueError("inhomogeneous shape")
 
-    finish("seats", tmp_path / "seats.html", verdict, [], figures, draw, as_json)
+    finish("seats", tmp_path / "seats.html", found, draw, as_json)
     out, err = capsys.readouterr()
     assert err.count("the page is left out: it cannot be drawn (ValueError: inhomogeneous") == 1
     assert not (tmp_path / "seats.html").exists()
@@ -210,8 +213,8 @@ def test_a_verdict_is_said_even_where_nothing_can_be_written(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "file").write_text("")
-    verdict = verdict_of([], ILLNESSES, HEALTHY)
+    found = Diagnosis("a", [], conclude([], ILLNESSES))
     page = tmp_path / "file" / "seats.html"
     with pytest.raises(ConfigError, match=r"cannot write .*seats\.json"):
-        finish("seats", page, verdict, [], {"subject": "a"}, list, False)
+        finish("seats", page, found, list, False)
     assert "Verdict: Healthy (chance)." in capsys.readouterr().out

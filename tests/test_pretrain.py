@@ -43,7 +43,7 @@ def opponent(runs: Path, name: str, data: Path, *more: str) -> list[str]:
 
 
 def draw_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hopplus.diagnosis.measures._write_picture", lambda *_: None)
+    monkeypatch.setattr("hopplus.report.figures.models.try_figure", lambda *_: None)
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from hopplus.config import SearchConfig, StagHuntConfig
-from hopplus.diagnosis.fresh import fresh_play, of_seat
+from hopplus.diagnosis.models.watched_play import choose_seat, record_watched
 from hopplus.evaluation.film import frames_of
 from hopplus.evaluation.recording import Plain
 from hopplus.evaluation.replays import (
@@ -304,7 +304,7 @@ def test_what_a_search_came_to(thinkers: Any) -> None:
 def test_fresh_play_is_what_was_watched(hunters: Any, thinkers: Any) -> None:
     lengths, tables = set(), ((WIDE, hunters), (GAME_MADE, thinkers))
     for game, (company, seen, replay) in tables:
-        held = fresh_play(game, company, seen)
+        held = record_watched(game, company, seen)
         rows = held.shard.rows
         planes = np.asarray(
             jit(jax.vmap(seen_by(game, held.source.rows)))(np.arange(len(rows.time)))
@@ -329,7 +329,7 @@ def test_fresh_play_is_what_was_watched(hunters: Any, thinkers: Any) -> None:
     assert held.players == ["learned", "stag", "random"]
     who = [[held.players[number] for number in seats] for seats in held.shard.who]
     assert [names[2] for names in who] == [one["players"][2] for one in replay["episodes"]]
-    own = of_seat(held, 1, 7)
+    own = choose_seat(held, 1, 7)
     assert own.steps.shape == (7, 2)
     assert set(own.seat) == {1}
     assert own.action.tolist() == held.action[held.seat == 1][:7].tolist()

@@ -13,10 +13,10 @@ from matplotlib.figure import Figure
 
 from hopplus.cli import main
 from hopplus.config import PretrainWorld, TrainConfig, to_json
-from hopplus.diagnosis.foresight import measure_foresight
-from hopplus.diagnosis.fresh import fresh_play, of_seat
-from hopplus.diagnosis.measures import Measures
-from hopplus.diagnosis.world import WorldDiagnosis
+from hopplus.diagnosis.models.measures import Measures
+from hopplus.diagnosis.models.opponent import measure_in_play
+from hopplus.diagnosis.models.watched_play import choose_seat, record_watched
+from hopplus.diagnosis.models.world import WorldDiagnosis
 from hopplus.evaluation.replays import run_company, telling_replays, watch_first
 from hopplus.evaluation.watch import Sitting, seated, sitting
 from hopplus.learning.parts import make_setting
@@ -71,7 +71,7 @@ def test_opponent_models_are_judged_by_what_the_others_did(
     for shift, top1 in ((0, 1.0), (1, 0.0)):
         known = jax.nn.one_hot((action[:, :, None] + shift) % 7, 7)
         sure = replace(seen, expected=np.broadcast_to(known, expected.shape))
-        figures = measure_foresight(sure, list(game.action_names)).figures
+        figures = measure_in_play(sure, list(game.action_names)).figures
         assert figures["top1"] == top1
         assert figures["samples"] == told.sum()
 
@@ -80,13 +80,13 @@ def test_worlds_are_judged_by_what_came(sections: list[Section], watched: Any) -
     """The rules themselves as the model of one seat are always right, and the other's is shown."""
     steps = sections[1].rows[0][1]
     (game, company), seen = watched
-    held = fresh_play(game, company, seen)
+    held = record_watched(game, company, seen)
     setting = make_setting(PretrainWorld(data="", world=CONFIG.world.model), GAME)
     random = sitting(*seated(company))[1][0]
     true = Sitting(random.player, SimpleNamespace(world=TrueWorld()))
 
     def diagnosis(seat: int) -> WorldDiagnosis:
-        return WorldDiagnosis(setting, of_seat(held, seat, int(steps)))
+        return WorldDiagnosis(setting, choose_seat(held, seat, int(steps)))
 
     section = models._worlds({1: random, 2: true}, diagnosis)
     assert section.rows[1] == ["2", steps, "100.0%", "0", "0", "100.0%"]
@@ -96,7 +96,7 @@ def test_worlds_are_judged_by_what_came(sections: list[Section], watched: Any) -
     own = diagnosis(2)
     earned = np.asarray(held.shard.rows.reward)[own.held.row, 2]
     true_world: Any = TrueWorld()
-    shown = own._shown(true_world, own.held.steps[np.argsort(-earned)[:3]])
+    shown = own.predict(true_world, own.held.steps[np.argsort(-earned)[:3]])
     assert shown[0][0].reward[0] > 0
     for sample, prediction in shown:
         np.testing.assert_array_equal(prediction.planes, sample.after.planes)

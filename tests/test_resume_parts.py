@@ -16,7 +16,7 @@ from conftest import SMALL_GAME
 from fake_runs import saved_arrays
 from hopplus.cli import main
 from hopplus.config import ConfigError, FitConfig, PretrainWorld, TrainConfig, WorldConfig
-from hopplus.diagnosis.subject import of_run
+from hopplus.diagnosis.subject import restore_subject
 from hopplus.learning.learner import Learner
 from hopplus.learning.pretrain import new_pretrain, open_session, pretrain
 from hopplus.learning.programs import Update, first_and_next
@@ -134,7 +134,7 @@ def test_it_began_with_the_model_from_the_run(folder: Path) -> None:
 def test_who_looks_into_it_goes_on_with_step_sizes_that_do_not_fall(folder: Path) -> None:
     run = open_run(folder / "whole")
     assert run.config().opponent.anneal
-    as_it_was, steady = (of_run(run, 1, steady=one).learner for one in (False, True))
+    as_it_was, steady = (restore_subject(run, 1, steady=one).learner for one in (False, True))
     rates = [float(one.learning_rate(10**6)) for one in (as_it_was, steady)]
     assert rates == pytest.approx([0, run.config().ppo.learning_rate / 2])
     assert [part.config.anneal for part in as_it_was.beside.parts] == [True, False, False]

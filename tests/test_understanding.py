@@ -19,14 +19,14 @@ from hopplus.config import (
     StagHuntConfig,
     TrainConfig,
 )
-from hopplus.diagnosis.adaptation import ILLNESSES, adaptation_verdict
+from hopplus.diagnosis.adaptation import ILLNESSES, diagnose_adaptation
 from hopplus.diagnosis.finding import Verdict
-from hopplus.diagnosis.understanding import (
-    Understanding,
-    Watched,
-    _read,
-    _strangers,
-    understanding,
+from hopplus.diagnosis.introspection import (
+    Introspection,
+    TrialSteps,
+    introspect,
+    pair_strangers,
+    read_kinds,
 )
 from hopplus.evaluation.trials import make_trials
 from hopplus.games import make_game
@@ -57,7 +57,7 @@ def fresh(*parts: str) -> Trained:
 def test_strangers_differ_in_everyone(others: int) -> None:
     ways = np.array(list(product(range(3), repeat=others)))
     drawn = np.tile(np.repeat(ways, 2, axis=0), (2, 1))
-    assert (drawn != drawn[_strangers(len(drawn), 3, others)]).all()
+    assert (drawn != drawn[pair_strangers(len(drawn), 3, others)]).all()
 
 
 def test_who_is_tried_counts_on_the_same_company_for_ever() -> None:
@@ -79,18 +79,18 @@ def test_what_a_probe_reads() -> None:
     inferred = np.stack([told, rng.normal(size=told.shape)])
     step = np.broadcast_to(np.arange(2)[:, None], shape)
     blank = np.zeros(shape)
-    seen = Watched(blank, step, blank, inferred, *[blank] * 6)
-    assert _read(seen, drawn, 3, 0, 0) == 1.0
-    assert 0.2 < _read(seen, drawn, 3, 0, 1) < 0.47
-    assert np.isnan(_read(seen, drawn, 3, 1, 0))
-    assert np.isnan(_read(seen, drawn, 3, 0, 2))
+    seen = TrialSteps(blank, step, blank, inferred, *[blank] * 6)
+    assert read_kinds(seen, drawn, 3, 0, 0) == 1.0
+    assert 0.2 < read_kinds(seen, drawn, 3, 0, 1) < 0.47
+    assert np.isnan(read_kinds(seen, drawn, 3, 1, 0))
+    assert np.isnan(read_kinds(seen, drawn, 3, 0, 2))
 
 
 def test_a_belief_is_read_and_a_policy_that_is_told_nothing_does_not_move(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     game = make_game(GAME)
-    found = understanding(game, fresh("opponent", "belief"), 1, 2, 360, [0, 3], 0)
+    found = introspect(game, fresh("opponent", "belief"), 1, 2, 360, [0, 3], 0)
     assert found.probe[0, 0] == pytest.approx(1 / 3)  # before anything was seen
     assert found.probe[1, 0] > 0.5  # what they took in the first episode
     assert (found.accuracy[:-1] < found.best[:-1] - 0.1).all()  # the last are all chance
@@ -99,7 +99,9 @@ def test_a_belief_is_read_and_a_policy_that_is_told_nothing_does_not_move(
     np.testing.assert_allclose(found.even[-1], found.best[-1])  # of random players
     assert (found.even[:-1] < found.best[:-1] - 0.1).all()
     assert (found.infers, found.models) == (True, True)
-    assert adaptation_verdict([found])[1].name == "lost-in-models"  # nothing has been learned yet
+    assert (
+        diagnose_adaptation("one", [found]).verdict.name == "lost-in-models"
+    )  # nothing has been learned yet
     path = tmp_path / "plain.safetensors"
     write_player(path, fresh())
     size = ["--game.size", "3", "--game.seats", "3", "--game.hares", "2", "--game.horizon", "8"]
@@ -129,9 +131,9 @@ def watched(
     alike: float = 0.1,
     other: float = 0.3,
     models: bool = True,
-) -> Understanding:
+) -> Introspection:
     """By two companies, in two episodes, at two times: nothing is read before anything is seen."""
-    return Understanding(
+    return Introspection(
         times=[0, 4],
         probe=np.array([[1 / 3, read], [1 / 3, read]]),
         chance=1 / 3,
@@ -146,8 +148,8 @@ def watched(
     )
 
 
-def verdict(*found: Understanding) -> Verdict:
-    return adaptation_verdict(found)[1]
+def verdict(*found: Introspection) -> Verdict:
+    return diagnose_adaptation("made up", found).verdict
 
 
 @pytest.mark.parametrize(

@@ -8,28 +8,29 @@ import jax
 import numpy as np
 import pytest
 
-from hopplus.diagnosis.finding import Check, verdict_of
+from hopplus.diagnosis.finding import Check, conclude
 from hopplus.diagnosis.laboratory import lane_of
-from hopplus.diagnosis.sources import (
-    OpponentCheck,
-    Source,
-    Targets,
-    WorldCheck,
-    sources,
-    targets,
+from hopplus.diagnosis.value_loss.checks import (
+    ValueLossEvidence,
+    check_critic,
+    check_experiments,
+    check_explained,
+    check_goals,
+    check_horizon,
+    check_opponents,
+    check_scale,
+    check_sources,
+    check_time,
+    check_world,
 )
-from hopplus.diagnosis.value_loss import (
-    HEALTHY,
-    ILLNESSES,
-    Trial,
-    critic_check,
-    goal_check,
-    loss_checks,
-    others_check,
-    rewards_check,
-    source_check,
-    time_check,
-    trial_check,
+from hopplus.diagnosis.value_loss.diagnosis import ILLNESSES
+from hopplus.diagnosis.value_loss.experiments import Experiment
+from hopplus.diagnosis.value_loss.models import OpponentErrors, WorldErrors
+from hopplus.diagnosis.value_loss.sources import (
+    StepSource,
+    TargetErrors,
+    compare_targets,
+    describe_sources,
 )
 from tiny_diagnosis import (
     CONFIG,
@@ -38,7 +39,23 @@ from tiny_diagnosis import (
 )
 
 
-def source(**given: Any) -> Source:
+def evidence(**given: Any) -> ValueLossEvidence:
+    """With these alone; nothing else is looked at."""
+    names = (
+        "subject",
+        "lesson",
+        "sources",
+        "targets",
+        "world",
+        "opponents",
+        "goals_apart",
+        "experiments",
+    )
+    parts: dict[str, Any] = {name: given.get(name) for name in names}
+    return ValueLossEvidence(**parts)
+
+
+def source(**given: Any) -> StepSource:
     usual: dict[str, Any] = {
         "steps": 9,
         "reward": [0.0, 0.0, 0.0, 1.0, 5.0],
@@ -51,13 +68,13 @@ def source(**given: Any) -> Source:
         "goal_size": 1.0,
         "goal_zero": 0.0,
     }
-    return Source(**(usual | given))
+    return StepSource(**(usual | given))
 
 
 def losses(
     mix: float = 0.95,
     explained: float = 0.5,
-    errors: Targets | None = None,
+    errors: TargetErrors | None = None,
     updates: int = 20,
     **given: Any,
 ) -> list[str | None]:
@@ -66,8 +83,13 @@ def losses(
     early, late = ({"explained": [[value]]} for value in (0.9, explained))
     records = [early] * (updates - updates // 5) + [late] * (updates // 5)
     subject: Any = SimpleNamespace(config=config, records=records)
-    checks = loss_checks(subject, {"real": [source(**given)]}, errors or Targets(1.0, 1.0, 1.0))
-    return [check.fault or (check.state if check.unknown else None) for check in checks]
+    seen = evidence(
+        subject=subject,
+        sources={"real": [source(**given)]},
+        targets=errors or TargetErrors(1.0, 1.0, 1.0),
+    )
+    checks = [check_scale(seen), check_horizon(seen), check_explained(seen)]
+    return [check.fault or (check.state if check.unknown else None) for check in checks if check]
 
 
 def test_what_is_said_of_losses() -> None:
@@ -77,12 +99,12 @@ def test_what_is_said_of_losses() -> None:
     assert losses(value_loss=9.0, return_variance=100.0)[0] is None  # and that is not large
     useless = losses(value_loss=100.0, return_variance=100.0, explained=0.0)
     assert useless == [None, None, "value-behind"]
-    noisy = Targets(3.0, 3.0, 1.0)
+    noisy = TargetErrors(3.0, 3.0, 1.0)
     assert losses(mix=1.0, errors=noisy, value_loss=0.9)[1] == "horizon"
     assert losses(mix=0.95, errors=noisy, value_loss=0.9)[1] is None
-    assert losses(mix=1.0, errors=Targets(1.5, 1.5, 1.0), value_loss=0.9)[1] is None
+    assert losses(mix=1.0, errors=TargetErrors(1.5, 1.5, 1.0), value_loss=0.9)[1] is None
     assert losses(mix=1.0, errors=noisy, value_loss=0.1)[1] is None  # values know it nearly all
-    nothing = Targets(float("nan"), float("nan"), float("nan"))
+    nothing = TargetErrors(float("nan"), float("nan"), float("nan"))
     assert losses(mix=1.0, errors=nothing) == [None, "unknown", None]
     assert losses(explained=-1.0)[2] == "value-behind"
     assert losses(explained=-1.0, updates=10)[2] == "unknown"  # too early to tell
@@ -90,15 +112,17 @@ def test_what_is_said_of_losses() -> None:
     assert losses(explained=0.0, return_variance=0.0)[2] == "unknown"  # nothing to explain
     assert losses(explained=float("nan"))[2] == "unknown"
     assert losses(value_loss=float("nan"))[0] == "unknown"
-    (alone,) = loss_checks(None, {"real": [None]}, nothing)  # type: ignore[arg-type]
-    assert alone.state == "unknown"
+    alone = evidence(sources={"real": [None]}, targets=nothing)
+    assert check_scale(alone).state == "unknown"
+    assert check_horizon(alone) is check_explained(alone) is None
     assert losses(explained=0.1)[2] is None
 
 
 def test_what_is_said_of_goals() -> None:
-    def said(real: Source | None, dreamt: Source | None, *apart: float) -> str | None:
+    def said(real: StepSource | None, dreamt: StepSource | None, *apart: float) -> str | None:
         found = {"real": [source(), real], "imagined": [source(), dreamt]}
-        return goal_check(found, list(apart)).fault
+        check = check_goals(evidence(sources=found, goals_apart=list(apart)))
+        return check.fault if check else None
 
     assert said(source(), source(goal_size=1.5), 0.0, 1e-5) is None
     assert said(source(), source(goal_size=2.5), 0.0, 0.0) == "goal-mismatch"
@@ -119,22 +143,34 @@ def test_what_is_said_of_the_critics_steps() -> None:
         )
         subject: Any = SimpleNamespace(config=config)
         lesson: Any = SimpleNamespace(batch=batch)
-        return critic_check(subject, lesson).fault
+        found = check_critic(evidence(subject=subject, lesson=lesson))
+        assert found is not None
+        return found.fault
 
     nobody: Any = SimpleNamespace(imagined=np.zeros(3, bool), present=np.ones(3, bool))
     nobody.valued = nobody.present
     here: Any = SimpleNamespace(config=SimpleNamespace(imagine=SimpleNamespace(critic_on="real")))
-    assert critic_check(here, SimpleNamespace(batch=nobody)).state == "unknown"  # type: ignore[arg-type]
+    unsure = check_critic(evidence(subject=here, lesson=SimpleNamespace(batch=nobody)))
+    assert unsure is not None
+    assert unsure.state == "unknown"
+    nobody.imagined = None  # without imagination there is nothing to ask
+    assert check_critic(evidence(subject=here, lesson=SimpleNamespace(batch=nobody))) is None
     assert said("real", [True, False, False]) is None
     assert said("real", [True, False, True]) == "critic-on-imagined"
     assert said("both", [True, True, True]) is None
 
 
+def of_world(world: WorldErrors, dreamt: StepSource | None) -> Check:
+    found = check_world(evidence(world=world, sources={"imagined": [None, dreamt]}))
+    assert found is not None
+    return found
+
+
 def test_what_is_said_of_worlds() -> None:
-    def said(exact: float, slope: float, offset: float, dreamt: Source | None) -> str | None:
+    def said(exact: float, slope: float, offset: float, dreamt: StepSource | None) -> str | None:
         slopes = [slope, float("nan")]
-        world = WorldCheck([1.0, exact], [0, 0.1], slopes, [0, offset], [0, 5], [0, 5], 0.1)
-        return rewards_check(world, {"imagined": [None, dreamt]}).fault
+        world = WorldErrors([1.0, exact], [0, 0.1], slopes, [0, offset], [0, 5], [0, 5], 0.1)
+        return of_world(world, dreamt).fault
 
     assert said(0.9, 1.0, 0.0, source()) is None
     assert said(0.9, 2.5, 0.0, source()) is None  # as of young models
@@ -150,9 +186,9 @@ def test_worlds_of_which_nothing_is_known() -> None:
     """No reward was seen, nobody was there, or nothing is imagined."""
     nan = float("nan")
 
-    def state(exact: float, slope: float, dreamt: Source | None) -> str:
-        world = WorldCheck([1.0, exact], [0, 0.1], [1.0, slope], [0, 0], [0, 5], [0, 5], 0.1)
-        return rewards_check(world, {"imagined": [None, dreamt]}).state
+    def state(exact: float, slope: float, dreamt: StepSource | None) -> str:
+        world = WorldErrors([1.0, exact], [0, 0.1], [1.0, slope], [0, 0], [0, 5], [0, 5], 0.1)
+        return of_world(world, dreamt).state
 
     assert state(0.9, 1.0, source()) == "fine"
     assert state(0.9, nan, source()) == "unknown"
@@ -162,30 +198,40 @@ def test_worlds_of_which_nothing_is_known() -> None:
 
 
 def test_what_is_said_of_models_of_the_others() -> None:
-    assert others_check(OpponentCheck([1.0, 1.4], [1.3, 1.3])).fault is None
-    assert others_check(OpponentCheck([1.0, 1.6], [1.3, 1.3])).fault == "opponents-wrong"
-    alone = OpponentCheck([1.0, float("nan")], [1.3, float("nan")])
-    assert others_check(alone).state == "unknown"
+    def said(own: list[float], even: list[float]) -> Check:
+        found = check_opponents(evidence(opponents=OpponentErrors(own, even)))
+        assert found is not None
+        return found
+
+    assert said([1.0, 1.4], [1.3, 1.3]).fault is None
+    assert said([1.0, 1.6], [1.3, 1.3]).fault == "opponents-wrong"
+    assert said([1.0, float("nan")], [1.3, float("nan")]).state == "unknown"
 
 
-def trial(name: str, *loss: float, imagines: bool = True) -> Trial:
-    return Trial(name, list(loss), [], [0.0] * len(loss), [0.0] * len(loss), imagines)
+def trial(name: str, *loss: float, imagines: bool = True) -> Experiment:
+    return Experiment(name, list(loss), [], [0.0] * len(loss), [0.0] * len(loss), imagines)
+
+
+def of_experiments(experiments: list[Experiment]) -> Check:
+    found = check_experiments(evidence(experiments=experiments))
+    assert found is not None
+    return found
 
 
 def test_what_is_said_of_experiments() -> None:
     usual = trial("as it is", 9.0, 9.0, 4.0, 2.0)
     assert usual.final == 3.0  # of the second half
     zero = trial("imagined rewards zero", 0.1, 0.1, 0.1, 0.1)
-    better = trial_check([usual, trial("real steps only", 9.0, 9.0, 0.8, 0.8), zero])
+    better = of_experiments([usual, trial("real steps only", 9.0, 9.0, 0.8, 0.8), zero])
     assert better.fault == "imagination"
     assert "as it is 3; real steps only 0.8; imagined rewards zero 0.1" in better.says
-    assert trial_check([usual, trial("real steps only", 9.0, 0.0, 1.2, 1.2), zero]).fault is None
+    assert of_experiments([usual, trial("real steps only", 9.0, 0.0, 1.2, 1.2), zero]).fault is None
     assert "gate closed" not in better.says
     shut = [trial(name, 1.0, imagines=False) for name in ("as it is", "real steps only")]
-    assert "gate closed" in trial_check(shut).says
-    assert trial_check(shut).state == "unknown"
+    assert "gate closed" in of_experiments(shut).says
+    assert of_experiments(shut).state == "unknown"
     lost = [trial(name, float("nan")) for name in ("as it is", "real steps only")]
-    assert trial_check(lost).state == "unknown"
+    assert of_experiments(lost).state == "unknown"
 
 
 def test_data_and_worlds_stand_before_what_they_cause() -> None:
@@ -200,7 +246,7 @@ def test_data_and_worlds_stand_before_what_they_cause() -> None:
     ):
         assert names.index(first) < names.index(second)
         checks = [Check("two", "", second), Check("one", "", first)]
-        assert verdict_of(checks, ILLNESSES, HEALTHY).name == first
+        assert conclude(checks, ILLNESSES).name == first
 
 
 # Figures.
@@ -217,7 +263,7 @@ def test_sources_by_hand() -> None:
         value=np.array([[1, 1, 1, 99, 0, 0], zeros[0]]),
         inferred=np.array([[[3, 4], [0, 0], [0, 0], [9, 9], [0, 0], [0, 0]], np.zeros((6, 2))]),
     )
-    found = sources(SimpleNamespace(batch=batch))  # type: ignore[arg-type]
+    found = describe_sources(SimpleNamespace(batch=batch))  # type: ignore[arg-type]
     real, nothing = found["real"]
     assert nothing is None
     assert real is not None
@@ -233,11 +279,11 @@ def test_sources_by_hand() -> None:
     assert other is not None
     assert (dreamt.steps, dreamt.value_loss, dreamt.explained) == (2, 16.0, 0.0)
     assert (dreamt.reward[0], dreamt.reward[-1], dreamt.goal_zero) == (-5.0, 5.0, 1.0)
-    said = source_check({"real": [real], "imagined": [None]}).says
+    said = check_sources(evidence(sources={"real": [real], "imagined": [None]})).says
     assert "rewards from 0 to 2" in said
     assert "Nothing imagined is learned from" in said
-    assert source_check({"real": [real, None]}).state == "unknown"
-    assert source_check({"real": [real], "imagined": [None]}).state == "fine"
+    assert check_sources(evidence(sources={"real": [real, None]})).state == "unknown"
+    assert check_sources(evidence(sources={"real": [real], "imagined": [None]})).state == "fine"
 
 
 def test_targets_by_hand() -> None:
@@ -245,7 +291,7 @@ def test_targets_by_hand() -> None:
     subject = faulty(None)
     lab, learner = subject.laboratory, subject.learner
     lesson = lane_of(lab.update(subject.learning, lab.as_it_is())[2], 0)
-    found = targets(learner, lesson.trajectory)
+    found = compare_targets(learner, lesson.trajectory)
     play = jax.device_get(lesson.trajectory)
 
     def error(mix: float) -> float:
@@ -278,6 +324,6 @@ def test_targets_by_hand() -> None:
 
 def test_time_is_told_from_first_to_last() -> None:
     records = [{"value_loss": [[float(n), n + 2.0]], "explained": [[0.1]]} for n in range(20)]
-    said = time_check(records).says
+    said = check_time(evidence(subject=SimpleNamespace(records=records))).says
     assert "Over 20 updates, value loss 1.5 at first, 19.5 at last, at most 20" in said
     assert "explained variance 0.1 at first" in said

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from hopplus.config import PretrainWorld, StagHuntConfig, WorldConfig
-from hopplus.diagnosis.errors import consistent
-from hopplus.diagnosis.heldout import HeldOut, held_out
-from hopplus.diagnosis.world import WorldDiagnosis
+from hopplus.diagnosis.models.heldout import HeldOut, held_out
+from hopplus.diagnosis.models.world import WorldDiagnosis
+from hopplus.diagnosis.models.world_errors import consistent
 from hopplus.games import make_game
 from hopplus.games.game import Game
 from hopplus.games.grid import STAY, moved

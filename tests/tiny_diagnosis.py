@@ -6,8 +6,9 @@ from typing import Any
 
 from hopplus.config import NetConfig, PPOConfig, StagHuntConfig, TrainConfig
 from hopplus.diagnosis.faults import Fault, find_fault
-from hopplus.diagnosis.seats import SeatsDiagnosis, SeatsSettings, diagnose_seats
-from hopplus.diagnosis.subject import Subject, laboratory_of, of_preset
+from hopplus.diagnosis.seats.checks import SeatsSettings
+from hopplus.diagnosis.seats.diagnosis import SeatsDiagnosis, diagnose_seats
+from hopplus.diagnosis.subject import Subject, make_laboratory, train_subject
 
 GAME = StagHuntConfig(size=3, seats=3, hares=2, horizon=12)
 _GAME = "--game.size 3 --game.seats 3 --game.hares 2 --game.horizon 12"
@@ -25,7 +26,7 @@ def silent(note: str) -> None:
 
 
 def trained(config: TrainConfig, fault: Fault = NONE, lanes: int = LANES) -> Subject:
-    return of_preset("tiny", laboratory_of(config, fault, lanes), 0, silent)
+    return train_subject("tiny", make_laboratory(config, fault, lanes), 0, silent)
 
 
 @cache

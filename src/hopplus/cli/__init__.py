@@ -20,11 +20,11 @@ from hopplus.cli.bench import Bench
 from hopplus.cli.certify import Certify
 from hopplus.cli.collect import Collect
 from hopplus.cli.crossplay import CrossPlay
-from hopplus.cli.diagnose import Diagnose
+from hopplus.cli.diagnose.command import Diagnose
 from hopplus.cli.evaluate import Evaluate
 from hopplus.cli.export import Export
 from hopplus.cli.listing import List
-from hopplus.cli.options import game_named, options_of, registry
+from hopplus.cli.options import game_named, options_of
 from hopplus.cli.pretrain import Pretrain
 from hopplus.cli.reading.complaint import as_typed, no_command, sentence, unexpected
 from hopplus.cli.reading.manual import (

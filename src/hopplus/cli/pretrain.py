@@ -9,8 +9,9 @@ from typing import Annotated
 import numpy as np
 import tyro
 
-from hopplus.cli.diagnose_models import measure_run
-from hopplus.cli.measures import print_measures
+from hopplus.cli.diagnose.ending import print_sections
+from hopplus.cli.diagnose.measures import measure_sections
+from hopplus.cli.diagnose.models import measure_run, save_measures
 from hopplus.config import (
     GameConfig,
     PretrainConfig,
@@ -19,8 +20,7 @@ from hopplus.config import (
     PretrainWorld,
     from_json,
 )
-from hopplus.diagnosis.measures import write_measures
-from hopplus.diagnosis.models import make_diagnosis, measure_seeds
+from hopplus.diagnosis.models.diagnosis import make_diagnosis, measure_seeds
 from hopplus.games import make_game
 from hopplus.learning.parts import doubts
 from hopplus.learning.pretrain import Epoch, new_pretrain, open_session, pretrain
@@ -76,7 +76,7 @@ def carry_on_pretrain(run: RunFolder, as_json: bool, data_path: Path | None = No
             def measure(epoch: Epoch) -> None:
                 if epoch.number % config.measure_every == 0:
                     measured = measure_seeds(diagnosis, session.setting, epoch.fit.params)
-                    write_measures(run.path / "epochs" / str(epoch.number), measured)
+                    save_measures(run.path / "epochs" / str(epoch.number), measured)
                 loss = np.mean(epoch.record["held_out_loss"])
                 note = f"epoch {epoch.number}, held-out loss {loss:.4g}"
                 progress.advance(epoch.number * samples - progress.done, note)
@@ -96,7 +96,7 @@ def carry_on_pretrain(run: RunFolder, as_json: bool, data_path: Path | None = No
         f"{run.path}: {result['samples']:,} samples, {result['epochs']} epochs in"
         f" {result['seconds']:.0f} s; least held-out loss {losses} after epoch {best}"
     )
-    print_measures(measures)
+    print_sections(measure_sections(measures))
     print(f"all figures, tables and pictures of the best epoch are in {out}")
     if config.measure_every <= result["epochs"]:
         print(f"and those of others, as they were then, in {run.path / 'epochs'}")

@@ -1,13 +1,13 @@
 """Why does a player not adapt? Where it is lost who the others are, from what was watched of it."""
 
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import Literal
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 import numpy as np
 
-from hopplus.diagnosis.finding import Check, Illness, Verdict, verdict_of
-from hopplus.diagnosis.understanding import Understanding
+from hopplus.diagnosis.finding import Check, Diagnosis, Found, conclude, read_illnesses, run_checks
+from hopplus.diagnosis.introspection import Introspection
 from hopplus.evaluation.statistics import estimate
 
 # What players that adapt infer tells 0.6 of three kinds or more, that of one that does not at most
@@ -21,64 +21,48 @@ STILL = 0.01  # total variation: one action of a hundred is another
 MORE = 1.1  # times as far as among the same co-players, whose difference is noise
 ENOUGH_TRIALS = 2160  # that the command takes by default
 
-ILLNESSES = {
-    "no-inference": Illness(
-        "inference",
-        "it infers nothing about the others, so it treats all of them alike",
-        "Take a player that infers: hopplus train belief, goal-trial or hop-plus-trial, or one with"
-        " a memory (ppo-memory).",
-    ),
-    "lost-in-inference": Illness(
-        "inference",
-        "what it infers hardly tells of what kind the others are",
-        "Train it against all kinds (--train-against all) in trials (--trial 5), and let goals"
-        " predict actions (--goal.foresight) and last (--goal.across).",
-    ),
-    "lost-in-models": Illness(
-        "opponent model",
-        "its models of the others do not predict what they do",
-        "Fit the models more (--opponent.fits, --opponent.batch) or give them a larger network"
-        " (--opponent.net.hidden).",
-    ),
-    "lost-in-policy": Illness(
-        "policy",
-        "its policy does not listen to what it infers",
-        "Train longer, with more kinds of co-players that ask for another answer (--train-against"
-        " all), and let what is inferred settle (--goal.anneal).",
-    ),
-}
-HEALTHY = Illness(
-    "healthy",
-    "it infers who the others are, predicts what they do, and its policy listens",
-    "Nothing needs to be done; hopplus adapt says how much it gains by it.",
-)
+ILLNESSES = read_illnesses("adaptation")
 MORE_SEEDS = "Seeds differ too much to tell: train the run with more --seeds."
 MORE_TRIALS = f"Take more --trials ({ENOUGH_TRIALS:,} by default)."
 
 
-def adaptation_verdict(found: Sequence[Understanding]) -> tuple[list[Check], Verdict]:
+@dataclass(frozen=True)
+class AdaptationDiagnosis(Diagnosis):
+    """Everything that was seen, and what it means."""
+
+    seeds: Sequence[Introspection]  # [S] one of each seed
+
+    @property
+    def figures(self) -> dict[str, Any]:
+        first = self.seeds[0]
+        names = ("probe", "accuracy", "best", "even", "moved_alike", "moved_other")
+        return {
+            "times": first.times,
+            "companies": first.companies,
+            "chance": first.chance,
+            **{name: [getattr(one, name) for one in self.seeds] for name in names},
+        }
+
+
+def diagnose_adaptation(subject: str, seeds: Sequence[Introspection]) -> AdaptationDiagnosis:
     """What the three measures of a player [S], one of each seed, mean."""
-    if not any(one.infers for one in found):
-        says = "Nothing about the others is inferred that the policy or a model could use."
-        checks = [Check("Inference", says, "no-inference")]
-    else:
-        checks = [inference_check(found)]
-    if any(one.models for one in found):
-        checks.append(models_check(found))
-    if any(one.infers for one in found):
-        checks.append(policy_check(found))
+    checks = run_checks(CHECKS, seeds)
     # Causes stand before effects: while one is not known, what comes after it says little.
     doubts = [place for place, check in enumerate(checks) if check.state == "unknown"]
     decided = checks[: doubts[0] + 1] if doubts else checks
-    verdict = verdict_of(decided, ILLNESSES, HEALTHY)
+    verdict = conclude(decided, ILLNESSES)
     later = [check.fault for check in checks[len(decided) :] if check.fault]
-    return checks, replace(verdict, also=(*verdict.also, *later))
+    verdict = replace(verdict, also=(*verdict.also, *later))
+    return AdaptationDiagnosis(subject, checks, verdict, seeds)
 
 
-def inference_check(found: Sequence[Understanding]) -> Check:
+def check_inference(found: Sequence[Introspection]) -> Check:
     """Can it be read from what it infers who the others are? At the best moment of the last
     episode."""
     title, first = "Inference", found[0]
+    if not any(one.infers for one in found):
+        says = "Nothing about the others is inferred that the policy or a model could use."
+        return Check(title, says, "no-inference")
     read = np.array([one.probe[-1] for one in found])  # [S, times]
     known = np.isfinite(read).all(axis=0)
     if not known[np.array(first.times) > 0].any():  # at first nothing may have been seen yet
@@ -86,7 +70,7 @@ def inference_check(found: Sequence[Understanding]) -> Check:
         return Check(title, says, unknown=MORE_TRIALS)
     place = int(np.argmax(np.where(known, np.nan_to_num(read).mean(axis=0), -1.0)))
     wanted = first.chance + READ * (1 - first.chance)
-    side = compared(read[:, place], wanted)
+    side = compare(read[:, place], wanted)
     says = (
         f"In episode {len(first.probe)} a linear probe reads {estimate(read[:, place])} of the"
         f" others' kinds from what it infers, {first.times[place]} steps in; chance is"
@@ -101,9 +85,11 @@ def inference_check(found: Sequence[Understanding]) -> Check:
     )
 
 
-def models_check(found: Sequence[Understanding]) -> Check:
+def check_models(found: Sequence[Introspection]) -> Check | None:
     """How much of what can be predicted beyond guessing do its models predict?"""
     title = "Opponent model"
+    if not any(one.models for one in found):
+        return None
     right, best, even = (
         np.array([np.nanmean(getattr(one, name)) if one.models else np.nan for one in found])
         for name in ("accuracy", "best", "even")
@@ -113,7 +99,7 @@ def models_check(found: Sequence[Understanding]) -> Check:
         says = "What the others do cannot be predicted better than by guessing, by any model."
         return Check(title, says, unknown="Watch it in a game whose players are not random.")
     share = (right - even) / room
-    side = compared(share, PREDICTED)
+    side = compare(share, PREDICTED)
     says = (
         f"The models predict {estimate(right)} of the others' actions; the best possible is"
         f" {best.mean():.3f}, guessing {even.mean():.3f}: {share.mean():.0%} of the way."
@@ -127,15 +113,17 @@ def models_check(found: Sequence[Understanding]) -> Check:
     )
 
 
-def policy_check(found: Sequence[Understanding]) -> Check:
+def check_policy(found: Sequence[Introspection]) -> Check | None:
     """Does the policy move with what is inferred, and more so among other co-players?"""
+    if not any(one.infers for one in found):
+        return None
     alike = np.array([one.moved_alike[-1] for one in found])
     other = np.array([one.moved_other[-1] for one in found])
     title = "Policy"
     if not np.isfinite([alike, other]).all():
         says = "No two games were at the same moment, so that their policies cannot be compared."
         return Check(title, says, unknown=MORE_TRIALS)
-    moves, listens = compared(other, STILL), compared(other - MORE * alike, 0.0)
+    moves, listens = compare(other, STILL), compare(other - MORE * alike, 0.0)
     says = (
         f"With what is inferred among other co-players the policy moves by {estimate(other)} (total"
         f" variation), with what is inferred in another game among the same ones by"
@@ -150,7 +138,7 @@ def policy_check(found: Sequence[Understanding]) -> Check:
     )
 
 
-def compared(values: np.ndarray, wanted: float) -> Literal["above", "below", ""]:
+def compare(values: np.ndarray, wanted: float) -> Literal["above", "below", ""]:
     """On which side of a figure the mean of values [S] of seeds is, by its 95% interval; nothing if
     that cannot be told. A single player is taken at its word: its trials are many."""
     known = estimate(values)
@@ -158,3 +146,10 @@ def compared(values: np.ndarray, wanted: float) -> Literal["above", "below", ""]
     if known.mean - margin > wanted:
         return "above"
     return "below" if known.mean + margin <= wanted else ""
+
+
+CHECKS: tuple[Callable[[Sequence[Introspection]], Found], ...] = (
+    check_inference,
+    check_models,
+    check_policy,
+)

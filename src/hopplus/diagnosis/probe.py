@@ -78,7 +78,7 @@ def _fitted(
     return best
 
 
-def projection(codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def project(codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """[M, 2] the codes along their two main directions, and the share of the variance of each."""
     centred = codes - codes.mean(axis=0)
     _, spread, directions = np.linalg.svd(centred, full_matrices=False)

@@ -1,6 +1,6 @@
 """What is diagnosed: a run as it was left, or a preset that is trained for a while."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from hopplus.config import ConfigError, TrainConfig
@@ -13,6 +13,11 @@ from hopplus.runs.folder import RunFolder
 
 Make = Callable[[TrainConfig], Learner]
 OnStep = Callable[[str], None]  # told what was just done, once for each unit of work
+
+
+def last_fifth(records: Sequence[Record]) -> Sequence[Record]:
+    """What was logged last: what a run has come to, without the noise of one update."""
+    return records[-max(1, round(0.2 * len(records))) :]
 
 
 @dataclass(frozen=True)
@@ -30,7 +35,7 @@ class Subject:
         return self.laboratory.learner
 
 
-def of_run(run: RunFolder, lanes: int, steady: bool = False) -> Subject:
+def restore_subject(run: RunFolder, lanes: int, steady: bool = False) -> Subject:
     """A run at its newest checkpoint; its seeds fill the lanes, as often as needed.
 
     Where the run goes on from there, `steady` keeps step sizes from falling any further: at the
@@ -54,18 +59,18 @@ def of_run(run: RunFolder, lanes: int, steady: bool = False) -> Subject:
     return Subject(run.path.name, config, laboratory, learning, records)
 
 
-def laboratory_of(config: TrainConfig, fault: Fault, lanes: int) -> Laboratory:
+def make_laboratory(config: TrainConfig, fault: Fault, lanes: int) -> Laboratory:
     """Of a configuration with a fault built in."""
     config = replace(fault.config(config), seeds=lanes)
-    return made(config, lambda config: fault.learner(make_learner(config, {})), lanes)
+    return build_laboratory(config, lambda config: fault.learner(make_learner(config, {})), lanes)
 
 
-def made(config: TrainConfig, make: Make, lanes: int) -> Laboratory:
+def build_laboratory(config: TrainConfig, make: Make, lanes: int) -> Laboratory:
     """Of whatever learner is made for the configuration."""
     return Laboratory(make(config), config, lanes, make)
 
 
-def of_preset(name: str, laboratory: Laboratory, seed: int, on_step: OnStep) -> Subject:
+def train_subject(name: str, laboratory: Laboratory, seed: int, on_step: OnStep) -> Subject:
     """Train all lanes to the configuration's steps, each with a seed of its own."""
     config = replace(laboratory.config, seed=seed)
     learning = laboratory.first(seed)

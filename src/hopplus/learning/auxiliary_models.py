@@ -67,7 +67,7 @@ AUXILIARY_MODELS: Registry[AuxiliaryModel] = Registry(
                 "opponents", lambda parts: parts.opponent, fitted_settings, with_room_for_goals
             ),
             {
-                "opponent/accuracy": "share of the others' actions foreseen",
+                "opponent/accuracy": "share of the others' actions predicted",
                 "opponent/fill": "steps that opponent models can learn from",
                 "opponent/fits": "gradient steps of opponent models",
             },
@@ -107,7 +107,7 @@ AUXILIARY_MODELS: Registry[AuxiliaryModel] = Registry(
             OnlineWorld,
             WarmStart("world", lambda parts: parts.world, lambda run: {"model": run.world}),
             {
-                "world/error": "share of steps foreseen wrongly",
+                "world/error": "share of steps predicted wrongly",
                 "world/fill": "steps that the world model can learn from",
                 "world/fits": "gradient steps of the world model",
             },

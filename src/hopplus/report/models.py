@@ -9,13 +9,13 @@ import jax
 import numpy as np
 
 from hopplus.config import ConfigError, PretrainGoal, PretrainWorld, TrainConfig
-from hopplus.diagnosis.foresight import measure_foresight
-from hopplus.diagnosis.fresh import fresh_play, of_seat
-from hopplus.diagnosis.goal import GoalDiagnosis
-from hopplus.diagnosis.heldout import HeldOut
-from hopplus.diagnosis.measures import Measures
-from hopplus.diagnosis.models import make_diagnosis
-from hopplus.diagnosis.world import WorldDiagnosis
+from hopplus.diagnosis.models.diagnosis import make_diagnosis
+from hopplus.diagnosis.models.goal import GoalDiagnosis
+from hopplus.diagnosis.models.heldout import HeldOut
+from hopplus.diagnosis.models.measures import Measures
+from hopplus.diagnosis.models.opponent import measure_in_play
+from hopplus.diagnosis.models.watched_play import choose_seat, record_watched
+from hopplus.diagnosis.models.world import WorldDiagnosis
 from hopplus.evaluation.replays import run_company, watch_first
 from hopplus.evaluation.watch import Sitting, Watched, seated, sitting
 from hopplus.games.game import Game
@@ -23,6 +23,7 @@ from hopplus.learning.company import Company
 from hopplus.learning.dataset import open_data
 from hopplus.learning.parts import KINDS, load_parts, make_setting
 from hopplus.learning.restore import seat_names
+from hopplus.report.figures.models import DRAWN
 from hopplus.report.page import Page, Section
 from hopplus.runs.folder import RunFolder
 
@@ -84,14 +85,14 @@ def _of_training(config: TrainConfig, game: Game, company: Company, seen: Watche
     sections = []
     if bool(seen.told.any()):
         sections.append(_foresight(game, seen))
-    held = fresh_play(game, company, seen)
+    held = record_watched(game, company, seen)
     who, names = sitting(*seated(company)), seat_names(config)
     minds = {seat: who[seat][0] for seat, name in enumerate(names) if name == "learn"}
     steps = min(STEPS, min(int((held.seat == seat).sum()) for seat in minds))
     if "world" in config.parts:
         setting = make_setting(PretrainWorld(data="", world=config.world.model), config.game)
         sections.append(
-            _worlds(minds, lambda seat: WorldDiagnosis(setting, of_seat(held, seat, steps)))
+            _worlds(minds, lambda seat: WorldDiagnosis(setting, choose_seat(held, seat, steps)))
         )
     if "goal" in config.parts:
         sections.append(_goals(config, minds, held))
@@ -99,7 +100,7 @@ def _of_training(config: TrainConfig, game: Game, company: Company, seen: Watche
 
 
 def _foresight(game: Game, seen: Watched) -> Section:
-    measures = measure_foresight(seen, list(game.action_names))
+    measures = measure_in_play(seen, list(game.action_names))
     figures = measures.figures
     text = (
         "What each seat expected of the others at each moment of fresh play, where they had a"
@@ -167,7 +168,8 @@ def _section(
     """With all pictures of what was measured, or a word about why there are none."""
     pictures: list[tuple[str, Figure]] = []
     try:
-        pictures = [(DESCRIPTIONS[name], draw()) for name, draw in measures.pictures.items()]
+        drawn = DRAWN[measures.kind].items()
+        pictures = [(DESCRIPTIONS[name], draw(measures)) for name, draw in drawn]
     except ImportError:
         text += " Pictures are left out: matplotlib is not installed here."
     return Section(title, text, pictures=pictures, header=header or (), rows=rows or ())

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from hopplus.config import MIXED, TrainConfig
-from hopplus.diagnosis.seats import REAL
+from hopplus.diagnosis.seats.checks import REAL
 from hopplus.evaluation.statistics import ENOUGH, Estimate, estimate, seat_order_test
 from hopplus.games import make_game
 from hopplus.learning.auxiliary_models import AUXILIARY_MODELS

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hopplus.diagnosis.understanding import Understanding
+from hopplus.diagnosis.introspection import Introspection
 from hopplus.evaluation.statistics import estimate
 from hopplus.report.page import Section
 
 
-def understanding_sections(found: Sequence[Understanding]) -> list[Section]:
+def understanding_sections(found: Sequence[Introspection]) -> list[Section]:
     """The three measures over seeds."""
     first = found[0]
     episodes = range(len(first.probe))
@@ -44,7 +44,7 @@ def understanding_sections(found: Sequence[Understanding]) -> list[Section]:
         ),
         Section(
             "How far the policy moves with what another infers",
-            "Total variation, from 0 to 1.",
+            "Total variation, from 0 to 1; a policy that listens moves more among another company.",
             header=["", "among the same company", "among another"],
             rows=moved,
         ),
@@ -57,5 +57,5 @@ def said(values: Sequence[float]) -> str:
     return "" if np.isnan(known).any() else str(estimate(known))
 
 
-def _models(found: Sequence[Understanding]) -> list[list[np.ndarray]]:
+def _models(found: Sequence[Introspection]) -> list[list[np.ndarray]]:
     return [[one.accuracy for one in found], [one.best for one in found]]

@@ -16,7 +16,7 @@ from hopplus.cli.options import check_games, check_positive, check_seed
 from hopplus.cli.paged import show
 from hopplus.config import GameConfig, default_game
 from hopplus.games import make_game
-from hopplus.games.game import Game
+from hopplus.games.game import Game, board_size
 from hopplus.learning.rollout import Play, rollout, start
 from hopplus.players.seating import Seating, seat_players
 from hopplus.report.page import Page, Section
@@ -184,6 +184,8 @@ def _page(c: GameConfig, speed: GameSpeed) -> Page:
         rows.append(["plain rules", f"{speed.plain_rate:,.0f} steps/s"])
         rows.append(["ratio", f"{speed.ratio:,.0f}"])
         answer = f"both agree on views, rewards and ends of {speed.compared_steps:,} steps"
-    title = f"{c.name}, {c.rows}x{c.columns}, {c.seats} seats, {speed.games:,} games, {machine}"
+    title = (
+        f"{c.name}, {board_size(make_game(c))}, {c.seats} seats, {speed.games:,} games, {machine}"
+    )
     payload = {"machine": machine, **speed.as_json()}
     return Page(title, answer, sections=[Section(title, rows=rows)], payload=payload)

@@ -22,7 +22,7 @@ from hopplus.config import (
     default_game,
 )
 from hopplus.games import make_game
-from hopplus.games.game import views
+from hopplus.games.game import board_size, views
 from hopplus.planning.search import Found, Leaf, Reached, search
 from hopplus.planning.simulate import Chance, draw_chance
 from hopplus.players.actor import make_actor
@@ -88,7 +88,7 @@ class BenchSearch:
     def _page(self, speeds: "list[SearchSpeed]") -> Page:
         g, machine = self.game, device_line()
         title = (
-            f"{g.name} {g.rows}x{g.columns}, {g.seats} seats that all search, {self.games:,} games,"
+            f"{g.name} {board_size(g)}, {g.seats} seats that all search, {self.games:,} games,"
             f" {self.search.trees} trees; {machine}"
         )
         rates = ("ours, steps/s", "us a simulation", "mctx, steps/s", "ratio")

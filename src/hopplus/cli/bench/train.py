@@ -13,6 +13,8 @@ import tyro
 from hopplus.cli.options import check_positive
 from hopplus.cli.paged import show
 from hopplus.config import TrainConfig
+from hopplus.games import make_game
+from hopplus.games.game import board_size
 from hopplus.learning.learner import Learner
 from hopplus.learning.programs import first_and_next
 from hopplus.learning.restore import make_learner
@@ -104,7 +106,7 @@ def peak_flops() -> float:
 def _page(c: TrainConfig, speed: TrainSpeed) -> Page:
     machine = device_line()
     title = (
-        f"PPO, {c.game.name} {c.game.rows}x{c.game.columns}, {c.game.seats} seats,"
+        f"PPO, {c.game.name} {board_size(make_game(c.game))}, {c.game.seats} seats,"
         f" {c.ppo.games:,} games, {c.seeds} seeds, {machine}"
     )
     products = (

@@ -1,0 +1,70 @@
+"""`hopplus diagnose adaptation`: where is it lost what kind of players one faces?"""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from hopplus.cli.diagnose.ending import finish
+from hopplus.cli.options import check_positive, check_seat, check_seed
+from hopplus.cli.subject import find_subject, game_of
+from hopplus.config import ConfigError, GameConfig, default_game
+from hopplus.diagnosis.adaptation import ENOUGH_TRIALS, diagnose_adaptation
+from hopplus.diagnosis.introspection import introspect
+from hopplus.games import make_game
+from hopplus.presets import PRESETS
+from hopplus.report.understanding import understanding_sections
+from hopplus.runs.progress import Progress
+
+TIMES = (0, 1, 2, 4, 6, 8, 12, 16, 24)
+
+
+@dataclass(frozen=True)
+class DiagnoseAdaptation:
+    """Watch a run's player among scripted company: can it be read from what it infers who they are,
+    do its models tell what they do, and does its policy listen?"""
+
+    subject: Annotated[tuple[str, ...], tyro.conf.Positional]
+    """A run, whose player is watched in each of its seeds; or exported players, each as a seed."""
+    game: GameConfig = field(default_factory=default_game)
+    episodes: int = 2
+    """Episodes of a trial."""
+    trials: int = ENOUGH_TRIALS
+    """Trials, about so many for each seed; as many among every company."""
+    seat: int = 0
+    """Where it sits."""
+    seed: int = 0
+    """Seed of everything random."""
+    out: Path | None = None
+    """The page, beside which the JSON file lies; when not given, introspection.html in the run, or
+    here."""
+    json: bool = False
+    """Print JSON instead of tables."""
+
+    def run(self) -> int:
+        check_positive(episodes=self.episodes, trials=self.trials)
+        check_seed(self.seed)
+        if self.out and self.out.suffix == ".json":
+            raise ConfigError("--out names the page, such as out.html; JSON is written beside it")
+        if any(name in PRESETS for name in self.subject):
+            raise ConfigError("a preset has learned nothing yet: give a run, or exported players")
+        game = make_game(game_of(self.subject, self.game))
+        subject = find_subject(self.subject, self.game, None, 1, 0, Path())
+        check_seat(self.seat, game.seats)
+        times = [time for time in TIMES if time < game.horizon]
+        seeds = []
+        with Progress(
+            "watching players", len(subject.players), "seeds", first="busy with the first"
+        ) as progress:
+            for seed, learned in enumerate(subject.players):
+                player = learned.get(self.seat, learned[min(learned)])
+                work = (self.episodes, self.trials, times, self.seed)
+                seeds.append(introspect(game, player, self.seat, *work))
+                progress.advance(1, f"seed {seed}")
+        found = diagnose_adaptation(subject.name, seeds)
+        page, tables = (
+            self.out or subject.folder / "introspection.html",
+            understanding_sections(seeds),
+        )
+        return finish("adaptation", page, found, lambda: tables, self.json, tables)

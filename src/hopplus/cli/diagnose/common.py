@@ -1,0 +1,109 @@
+"""What the diagnoses that train have in common on the command line: whom they are about."""
+
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from hopplus.cli.options import check_positive, check_seed
+from hopplus.config import ConfigError, GameConfig, TrainConfig, default_game
+from hopplus.diagnosis.faults import Fault, find_fault
+from hopplus.diagnosis.subject import (
+    OnStep,
+    Subject,
+    make_laboratory,
+    restore_subject,
+    train_subject,
+)
+from hopplus.learning.names import is_guest
+from hopplus.learning.restore import seat_names
+from hopplus.presets import PRESETS
+from hopplus.runs.folder import RunFolder, open_run
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A run, or a preset that is to be trained first."""
+
+    config: TrainConfig
+    fault: Fault  # built in
+    run: RunFolder | None = None
+
+    @property
+    def updates(self) -> int:
+        """That are trained first."""
+        return 0 if self.run else self.config.updates
+
+
+@dataclass(frozen=True)
+class Diagnosing:
+    """Options of every diagnosis that trains."""
+
+    subject: Annotated[str, tyro.conf.Positional]
+    """A run's folder, or a preset, which is trained for a while."""
+    game: GameConfig = field(default_factory=default_game)
+    steps: int | None = None
+    """Environment steps that a preset is trained for, of each seed; fewer with --quick."""
+    seed: int = 0
+    """Seed of everything random."""
+    quick: bool = False
+    """A rough answer in under two minutes."""
+    fault: str | None = None
+    """Build a fault into the preset, to see it found: strength, first-seat, half-updates,
+    step-size, logged-elsewhere, gone-kept, loud-world, zero-goals."""
+    out: Path | None = None
+    """Folder for the page and the JSON file; when not given, `diagnosis` in the run, or here."""
+    json: bool = False
+    """Print JSON instead of words."""
+
+    @property
+    def _is_preset(self) -> bool:
+        return self.subject in PRESETS
+
+    def _open(self, steps: int) -> Opened:
+        """Whom it is about, after everything that was given is checked; a preset is to be trained
+        for so many steps, unless others are given."""
+        check_seed(self.seed)
+        if self.steps is not None:
+            check_positive(steps=self.steps)
+        if self._is_preset:
+            config = PRESETS[self.subject]
+            config = replace(config, game=self.game, steps=self.steps or steps, seed=self.seed)
+            return Opened(config, find_fault(self.fault, config))
+        if not Path(self.subject).exists() and not is_guest(self.subject):
+            near = get_close_matches(self.subject, PRESETS, 1)
+            hint = f" (did you mean {near[0]}?)" if near else ""
+            raise ConfigError(
+                f"{self.subject!r} is neither a run's folder nor a preset{hint}; presets are"
+                f" {', '.join(PRESETS)}"
+            )
+        self._refuse_training("a run has its own: it is for presets")
+        run = open_run(Path(self.subject))
+        seat_names(run.config())  # a run of training, not of one model
+        return Opened(run.config(), find_fault(None, run.config()), run)
+
+    def _refuse_training(self, why: str) -> None:
+        """Complain of options for presets alone."""
+        given = {
+            "--game": self.game != default_game(),
+            "--steps": self.steps,
+            "--fault": self.fault,
+        }
+        if wrong := [name for name, held in given.items() if held]:
+            raise ConfigError(f"{wrong[0]} is given, but {why}")
+
+    def _make_subject(
+        self, opened: Opened, lanes: int, on_step: OnStep, steady: bool = False
+    ) -> Subject:
+        """The run as it was left, or the preset, trained now."""
+        if opened.run:
+            return restore_subject(opened.run, lanes, steady)
+        laboratory = make_laboratory(opened.config, opened.fault, lanes)
+        return train_subject(self.subject, laboratory, self.seed, on_step)
+
+    def _page(self, name: str) -> Path:
+        """Where the page goes: into the run, unless a folder is given."""
+        run = Path(self.subject) if not self._is_preset and Path(self.subject).exists() else Path()
+        return (self.out or run / "diagnosis") / name

@@ -1,0 +1,101 @@
+"""`hopplus diagnose value-loss`: why is the value loss large?"""
+
+from dataclasses import dataclass, replace
+
+from hopplus.cli.diagnose.common import Diagnosing
+from hopplus.cli.diagnose.ending import finish
+from hopplus.cli.options import check_positive
+from hopplus.diagnosis.value_loss.diagnosis import ValueLossDiagnosis, diagnose_value_loss
+from hopplus.diagnosis.value_loss.experiments import LANES
+from hopplus.report.figures.value_loss import (
+    draw_experiments,
+    draw_sources,
+    draw_time,
+    name_sets,
+)
+from hopplus.report.page import Section
+from hopplus.runs.progress import Progress
+
+STEPS, QUICK_STEPS = 100_000, 40_000
+UPDATES, QUICK_UPDATES = 20, 6
+QUICK_GAMES = 128
+PIECES = 2  # of work besides training and experiments
+SOURCES = (
+    "source",
+    "steps",
+    "squared error",
+    "explained",
+    "mean return",
+    "variance",
+    "rewards",
+    "size of goals",
+)
+EXPERIMENTS = ("experiment", "value loss", "of imagined steps", "explained", "mean return")
+
+
+@dataclass(frozen=True)
+class DiagnoseValueLoss(Diagnosing):
+    """Find out why the value loss is large: by source, by seat, over time, by experiment."""
+
+    updates: int | None = None
+    """Updates of each experiment; fewer with --quick."""
+
+    def run(self) -> int:
+        updates = self.updates or (QUICK_UPDATES if self.quick else UPDATES)
+        check_positive(updates=updates)
+        opened = self._open(QUICK_STEPS if self.quick else STEPS)
+        if not opened.run:
+            config = opened.config.steady  # experiments go on from where it ends
+            games = min(config.ppo.games, QUICK_GAMES) if self.quick else config.ppo.games
+            opened = replace(opened, config=replace(config, ppo=replace(config.ppo, games=games)))
+        total = opened.updates + PIECES + ("imagination" in opened.config.parts) * updates
+        with Progress("diagnosing the value loss", total, "pieces", even=False) as progress:
+
+            def on_step(note: str) -> None:
+                progress.advance(1, note)
+
+            subject = self._make_subject(opened, LANES, on_step, steady=True)
+            found = diagnose_value_loss(subject, updates, on_step)
+        page = self._page("value-loss.html")
+        return finish("value-loss", page, found, lambda: draw_sections(found), self.json)
+
+
+def draw_sections(found: ValueLossDiagnosis) -> list[Section]:
+    """Curves, experiments and sources, with their tables."""
+    sections = [Section("Over time", pictures=[("over time", draw_time(found))])]
+    if found.experiments:
+        sections.append(
+            Section(
+                "Experiments from the same checkpoint",
+                pictures=[("experiments", draw_experiments(found))],
+                header=EXPERIMENTS,
+                rows=[
+                    [
+                        one.name,
+                        f"{one.final:.3g}",
+                        f"{one.imagined_loss[-1]:.3g}" if any(one.imagined_loss) else "not learned",
+                        f"{one.explained[-1]:.2f}",
+                        f"{one.returns[-1]:.2f}",
+                    ]
+                    for one in found.experiments
+                ],
+            )
+        )
+    rows = [
+        [
+            f"{name}, seat {seat}",
+            f"{one.steps:,}",
+            f"{one.value_loss:.3g}",
+            f"{one.explained:.2f}",
+            f"{one.return_mean:.2f}",
+            f"{one.return_variance:.3g}",
+            f"{one.reward[0]:.3g} to {one.reward[-1]:.3g}",
+            f"{one.goal_size:.2f}",
+        ]
+        for name, by_set in found.sources.items()
+        for seat, one in zip(name_sets(found), by_set, strict=True)
+        if one
+    ]
+    title = "What values learn from, by source and seat"
+    pictures = [("distributions", draw_sources(found))]
+    return [*sections, Section(title, pictures=pictures, header=SOURCES, rows=rows)]

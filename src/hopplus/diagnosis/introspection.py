@@ -1,0 +1,200 @@
+"""What is in a learned player about the others it faces, and where is that lost?
+
+Three places: in what is inferred about them, in the models of what they do, and in a policy that
+does not listen. Each is measured in the same trials.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations_with_replacement, product
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from hopplus.config import SearchConfig
+from hopplus.diagnosis.probe import fit_probe
+from hopplus.evaluation.trials import Trials, make_trials, mixtures
+from hopplus.games.game import Game, views
+from hopplus.learning.rollout import rollout, start
+from hopplus.learning.trained import Trained
+from hopplus.players.insight import actor_of, foreseen
+from hopplus.players.mind import Mind
+from hopplus.types import Params, Trajectory
+
+LEAST = 20  # players of each kind that a probe needs, to be fitted and to be judged
+
+
+class TrialSteps(eqx.Module):
+    """What is asked of each step [T, B] of trials; M = N - 1 others."""
+
+    episode: Any  # [T, B] int32, how many of the trial are over
+    time: Any  # [T, B] int32, steps of the episode
+    present: Any  # [T, B] bool, the focal player is there
+    inferred: Any  # [T, B, J]
+    hit: Any  # [T, B, M] bool, the model of the other finds what it does likeliest
+    best: Any  # [T, B, M] how often that could be so at best
+    even: Any  # [T, B, M] how often it is so by guessing among legal actions
+    counts: Any  # [T, B, M] bool, the other is there and has a choice
+    alike: Any  # [T, B] how far the policy moves with what was inferred at that moment of another
+    # game among the same company; not a number if it had none
+    other: Any  # [T, B] the same, among another company
+
+
+@dataclass(frozen=True)
+class Introspection:
+    """The three measures of one player."""
+
+    times: list[int]
+    probe: np.ndarray  # [episodes, times] share of the others whose kind can be read
+    chance: float
+    companies: list[tuple[str, ...]]
+    accuracy: np.ndarray  # [companies] of the models of the others; nan without any
+    best: np.ndarray  # [companies] what any model could have
+    even: np.ndarray  # [companies] what guessing has
+    moved_alike: np.ndarray  # [episodes] total variation of the policy
+    moved_other: np.ndarray  # [episodes]
+    infers: bool  # anything at all about the others
+    models: bool  # of what they do
+
+
+def introspect(
+    game: Game,
+    focal: Trained,
+    seat: int,
+    episodes: int,
+    trials: int,
+    times: Sequence[int],
+    seed: int,
+) -> Introspection:
+    """Watch a player in about so many trials among the game's scripted players."""
+    wanted = mixtures(game)
+    table, params = make_trials(game, focal, wanted, {}, seat, SearchConfig())
+    kinds, others = len(table.others), game.seats - 1
+    companies = np.array(list(product(range(kinds), repeat=others)))  # [K ** M, M]
+    pairs = max(1, trials // (2 * len(companies)))
+    drawn = np.tile(np.repeat(companies, 2, axis=0), (pairs, 1))  # [B, M] two of each, in a row
+    seen = _watch_trials(table, params, jnp.asarray(drawn), episodes, jax.random.key(seed))
+    seen = jax.device_get(seen)
+    probe = np.array(
+        [[read_kinds(seen, drawn, kinds, e, t) for t in times] for e in range(episodes)]
+    )
+    bags = list(combinations_with_replacement(range(kinds), others))
+    held = [np.all(np.sort(drawn, axis=1) == bag, axis=1) for bag in bags]
+    within = seen.episode < episodes
+    counts = seen.counts & within[..., None]
+    models = focal.params.opponents is not None
+
+    def share(figure: np.ndarray, games: np.ndarray) -> float:
+        return float(figure[:, games][counts[:, games]].mean())
+
+    moved = [
+        [_mean(one[(seen.episode == e) & seen.present]) for e in range(episodes)]
+        for one in (seen.alike, seen.other)
+    ]
+    return Introspection(
+        times=list(times),
+        probe=probe,
+        chance=1 / kinds,
+        companies=[tuple(table.others[kind].name for kind in bag) for bag in bags],
+        accuracy=np.array([share(seen.hit, games) if models else np.nan for games in held]),
+        best=np.array([share(seen.best, games) for games in held]),
+        even=np.array([share(seen.even, games) for games in held]),
+        moved_alike=np.array(moved[0]),
+        moved_other=np.array(moved[1]),
+        infers=seen.inferred.shape[-1] > 0,
+        models=models,
+    )
+
+
+def pair_strangers(games: int, kinds: int, others: int) -> np.ndarray:
+    """[B] for each game another in which all others are of other kinds, of three or more; games
+    run through all companies in order, two of each in a row."""
+    return np.roll(np.arange(games), 2 * sum(kinds**place for place in range(others)))
+
+
+def _mean(values: np.ndarray) -> float:
+    """Of those that are known."""
+    known = values[~np.isnan(values)]
+    return float(known.mean()) if len(known) else float("nan")
+
+
+@eqx.filter_jit
+def _watch_trials(
+    table: Trials, params: tuple[Params, ...], drawn: jax.Array, episodes: int, key: jax.Array
+) -> TrialSteps:
+    game, seat = table.game, table.seat
+    places = (np.arange(game.seats) - seat - 1) % game.seats  # of each seat among the others
+    choices = drawn[:, np.minimum(places, game.seats - 2)]  # [B, N]
+    keys = jax.random.split(key, len(drawn))
+    plays = jax.vmap(lambda key, chosen: start(game, table.seating, key, chosen))(keys, choices)
+    steps = episodes * game.horizon
+    trajectory = rollout(game, table.seating, params, plays, steps)[1]
+    mind: Mind = jax.tree.map(lambda leaf: leaf[0], params[table.group])
+    actor = actor_of(table.focal)
+    assert actor is not None
+    size = actor.context.size
+    inferred = trajectory.act.inferred[:, :, seat, :size]
+    order = (seat + np.arange(game.seats)) % game.seats
+
+    def at(step: tuple[Trajectory, jax.Array, jax.Array, jax.Array]) -> Any:
+        now, inferred, partner, stranger = step
+        seen = views(game, now.state)
+        view = jax.tree.map(lambda leaf: leaf[seat], seen)
+        legal = seen.legal[order]
+
+        def policy(inferred: jax.Array) -> jax.Array:
+            return jnp.exp(actor.judge(mind.policy, view, inferred)[0])
+
+        own = policy(inferred)
+        moved = [0.5 * jnp.abs(own - policy(told)).sum() for told in (partner, stranger)]
+        true = jnp.exp(now.act.logits[order[1:]])  # [M, A]
+        if mind.opponents is None:
+            hit = jnp.zeros(len(order) - 1, bool)
+        else:
+            likely = foreseen(actor, mind, view, legal, inferred)
+            hit = likely.argmax(axis=1) == now.act.action[order[1:]]
+        legal_count = legal[1:].sum(axis=1)
+        counts = now.present[order[1:]] & (legal_count > 1)
+        even = 1 / jnp.maximum(legal_count, 1)
+        return now.present[seat], hit, true.max(axis=1), even, counts, *moved
+
+    games = np.arange(len(drawn))
+    partners = games ^ 1  # two of each company in a row
+    strangers = pair_strangers(len(games), len(table.others), game.seats - 1)
+    partner, stranger = inferred[:, partners], inferred[:, strangers]
+    rows = (trajectory, inferred, partner, stranger)
+    present, hit, best, even, counts, alike, other = jax.lax.map(jax.vmap(at), rows)
+    number = trajectory.episode
+
+    def clock(time: jax.Array, done: jax.Array) -> tuple[jax.Array, jax.Array]:
+        return jnp.where(done, 0, time + 1), time
+
+    first = jnp.zeros(len(drawn), jnp.int32)
+    time = jax.lax.scan(clock, first, trajectory.outcome.done)[1]
+    moment = number * game.horizon + time  # what is taken over must be of the same moment
+    alike = jnp.where(moment == moment[:, partners], alike, jnp.nan)
+    other = jnp.where(moment == moment[:, strangers], other, jnp.nan)
+    return TrialSteps(number, time, present, inferred, hit, best, even, counts, alike, other)
+
+
+def read_kinds(seen: TrialSteps, drawn: np.ndarray, kinds: int, episode: int, time: int) -> float:
+    """The share of the others whose kind a linear probe reads from what is inferred at a step of an
+    episode; fitted to one half of the trials, judged by the other. Not a number where there are too
+    few."""
+    step, game = np.nonzero((seen.episode == episode) & (seen.time == time))
+    codes, judged = seen.inferred[step, game], game % 4 >= 2  # partners stay together
+    if codes.shape[1] == 0:
+        return float("nan")
+    found = []
+    for other in range(drawn.shape[1]):
+        labels = drawn[game, other]
+        least = [np.bincount(labels[half], minlength=kinds).min() for half in (judged, ~judged)]
+        if min(least) < LEAST:
+            return float("nan")
+        probe = fit_probe(codes[~judged], labels[~judged], kinds)
+        right = probe.read(codes[judged]) == labels[judged]
+        found.append(np.mean([right[labels[judged] == kind].mean() for kind in range(kinds)]))
+    return float(np.mean(found))

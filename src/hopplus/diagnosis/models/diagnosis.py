@@ -1,0 +1,56 @@
+"""Measure the model of a run, whatever it is of."""
+
+from typing import Protocol
+
+import jax
+
+from hopplus.config import ConfigError, PretrainGoal, PretrainOpponent, PretrainWorld
+from hopplus.diagnosis.models.goal import GoalDiagnosis
+from hopplus.diagnosis.models.heldout import held_out
+from hopplus.diagnosis.models.measures import Measures
+from hopplus.diagnosis.models.opponent import OpponentDiagnosis
+from hopplus.diagnosis.models.world import WorldDiagnosis
+from hopplus.learning.dataset import Data
+from hopplus.learning.parts import Setting
+from hopplus.types import Params
+
+MOST_ROWS = 200_000  # that are measured by
+
+
+class ModelDiagnosis(Protocol):
+    """Measures one kind of model on held-out play."""
+
+    def measure(self, params: Params) -> Measures: ...
+
+
+def make_diagnosis(
+    setting: Setting, data: Data, learned_from: str | None, most: int = MOST_ROWS
+) -> ModelDiagnosis:
+    """What measures a model that has learned from the play of a certain origin.
+
+    Of data of the same origin, longer or shorter, only the episodes that are held out are used; of
+    other data all. An origin that is not known may be the same.
+    """
+    if data.game != setting.game:
+        raise ConfigError(f"{data.path} is of another game than the model, or of other settings")
+    same = learned_from in (None, data.origin)
+    share = setting.config.fit.held_out if same else 1.0
+    held = held_out(data, share, most)
+    match setting.config:
+        case PretrainGoal():
+            return GoalDiagnosis(setting, held)
+        case PretrainOpponent():
+            return OpponentDiagnosis(setting, held)
+        case PretrainWorld():
+            return WorldDiagnosis(setting, held)
+
+
+def measure_seeds(
+    diagnosis: ModelDiagnosis, setting: Setting, params: Params
+) -> dict[int, Measures]:
+    """The models of all seeds [S, ...], one after the other, by their seeds."""
+    first = setting.config.seed
+    return {
+        first + place: diagnosis.measure(jax.tree.map(lambda leaf: leaf[place], params))  # noqa: B023
+        for place in range(setting.config.seeds)
+    }

@@ -1,0 +1,242 @@
+"""How well is the next moment predicted: value by value, as a whole, and step after step?"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from hopplus.diagnosis.models.heldout import HeldOut
+from hopplus.diagnosis.models.measures import Measures
+from hopplus.diagnosis.models.world_errors import Errors, measure_errors
+from hopplus.games.game import Game
+from hopplus.learning.parts import Setting
+from hopplus.learning.samples import Sampler, Source
+from hopplus.models.world import Prediction, World, imagined
+from hopplus.types import Params, Sample, View
+
+BINS = 20  # of the calibration of cells
+OPEN_LOOP = 15  # steps imagined at most
+WINDOWS = 20_000  # places at most from which to imagine
+WORST = 6  # predictions shown
+LEAST_MSE = 1e-12  # so that the ratio of no error at all is a number: 120 dB
+
+
+@eqx.filter_jit
+def _errors(
+    sampler: Sampler, world: World, source: Source, steps: np.ndarray, real: np.ndarray
+) -> tuple[Errors, jax.Array, jax.Array]:
+    """Over batches [n, batch, 2] of rows and seats: errors [n * batch, ...], rewards predicted and
+    true [n * batch, 2], and, of those `real` [n, batch], how often each channel's cells were given
+    a probability in each bin, and were 1 then, and the probabilities added up [3, C, bins].
+    """
+
+    def one(step: jax.Array) -> tuple[Errors, jax.Array, jax.Array]:
+        sample = sampler(source, step, jax.random.key(0), ())
+        prediction = world(sample.view, sample.joint)
+        settled, gone = world.settled(prediction)
+        given, truth = prediction.planes, sample.after.planes
+        place = jnp.clip((given * BINS).astype(int), 0, BINS - 1)
+        inside = jax.nn.one_hot(place, BINS)  # [H, W, C, bins]
+        counts = jnp.stack(
+            [inside.sum(axis=(0, 1))]
+            + [(inside * x[..., None]).sum(axis=(0, 1)) for x in (truth, given)]
+        )
+        reward = jnp.stack([prediction.reward[0], sample.reward[0]])
+        return measure_errors(prediction, settled, gone, sample), reward, counts
+
+    def many(
+        total: jax.Array, now: tuple[jax.Array, jax.Array]
+    ) -> tuple[jax.Array, tuple[Errors, jax.Array]]:
+        errors, reward, counts = jax.vmap(one)(now[0])
+        return total + jnp.einsum("b,bscn->scn", now[1], counts), (errors, reward)
+
+    channels = sampler.game.shape[2]
+    zero = jnp.zeros((3, channels, BINS))
+    total, (errors, reward) = jax.lax.scan(many, zero, (jnp.asarray(steps), jnp.asarray(real)))
+    flat = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), (errors, reward))
+    return flat[0], flat[1], total
+
+
+@eqx.filter_jit
+def _open_loop(
+    sampler: Sampler, world: World, source: Source, steps: np.ndarray
+) -> tuple[jax.Array, ...]:
+    """For windows from rows and seats [M, 2]: whether each of the next steps imagined counts, is
+    exact, its planes' and its reward's squared error; [M, OPEN_LOOP] each.
+
+    A step counts while the seat is present before it.
+    """
+    game = sampler.game
+
+    def one(step: jax.Array) -> tuple[jax.Array, ...]:
+        row, seat = step
+        order = (seat + jnp.arange(game.seats)) % game.seats
+        last = source.last_seen[row, seat]
+
+        def imagine(view: View, k: jax.Array) -> tuple[View, tuple[jax.Array, ...]]:
+            now = jnp.minimum(row + k, len(source.rows.time) - 2)
+            joint = source.rows.joint[now, order].astype(jnp.int32)
+            after, prediction, _ = imagined(world, view, joint, game.horizon)
+            truth = sampler.view(source, now + 1, seat).planes
+            counts = (row + k <= last) & (row + k == now) & (joint[0] >= 0)
+            exact = (after.planes == truth).all()
+            planes = ((prediction.planes - truth) ** 2).mean()
+            reward = (prediction.reward[0] - source.rows.reward[now, seat]) ** 2
+            return after, (counts, exact, planes, reward)
+
+        _, out = jax.lax.scan(imagine, sampler.view(source, row, seat), jnp.arange(OPEN_LOOP))
+        return out
+
+    out: tuple[jax.Array, ...] = jax.lax.map(one, steps, batch_size=1024)
+    return out
+
+
+@eqx.filter_jit
+def _predicted(
+    sampler: Sampler, world: World, source: Source, steps: np.ndarray
+) -> tuple[Sample, Prediction]:
+    """Rows and seats [M, 2], and what is predicted for them, [M, ...] each."""
+
+    def one(step: jax.Array) -> tuple[Sample, Prediction]:
+        sample = sampler(source, step, jax.random.key(0), ())
+        return sample, world(sample.view, sample.joint)
+
+    return jax.vmap(one)(jnp.asarray(steps))
+
+
+class WorldShown(NamedTuple):
+    """What pictures of a world model show beside figures."""
+
+    game: Game
+    rewards: np.ndarray  # [M, 2] of the seat itself, predicted and true
+    # The worst predictions beside what came; worked out when drawn, as that is one more program.
+    worst: Callable[[], list[tuple[Sample, Prediction]]]
+
+
+@dataclass(frozen=True)
+class WorldDiagnosis:
+    """Measures world models on held-out play."""
+
+    setting: Setting
+    held: HeldOut
+
+    def measure(self, params: Params) -> Measures:
+        held, sampler = self.held, self.setting.sampler
+        channels = name_channels(held.game)
+        number = len(held.steps)
+        batch = min(1024, number)
+        steps = np.resize(held.steps, (-(-number // batch) * batch, 2))  # fills up the last batch
+        real = (np.arange(len(steps)) < number).astype(np.float32)
+        errors, rewards, counts = jax.device_get(
+            _errors(
+                sampler, params, held.source, steps.reshape(-1, batch, 2), real.reshape(-1, batch)
+            )
+        )
+        errors, rewards = jax.tree.map(lambda leaf: leaf[:number], (errors, rewards))
+        windows = np.random.default_rng(0).permutation(number)[:WINDOWS]
+        chosen = held.steps[np.sort(windows)]
+        loop = jax.device_get(_open_loop(sampler, params, held.source, chosen))
+        figures = describe_errors(errors, channels)
+        figures["open_loop"] = _loop_figures(*loop)
+        figures["calibration"] = _calibration(counts, channels)
+        tables = {name: figures[name] for name in ("channels", "open_loop", "calibration")}
+        # By planes and by rewards in turn; seats at one board share errors: each moment once.
+        by_error = [np.argsort(-error) for error in (errors.channel.sum(axis=1), errors.reward)]
+        order = np.stack(by_error, axis=1).reshape(-1)
+        _, first = np.unique(held.row[order], return_index=True)
+        worst = order[np.sort(first)[:WORST]]
+        shown = WorldShown(held.game, rewards, partial(self.predict, params, held.steps[worst]))
+        return Measures("world", figures, tables, shown)
+
+    def predict(self, params: World, steps: np.ndarray) -> list[tuple[Sample, Prediction]]:
+        """What came of steps [M, 2], and what the model says comes, on the host."""
+        host = jax.device_get(_predicted(self.setting.sampler, params, self.held.source, steps))
+        return [jax.tree.map(lambda leaf: leaf[place], host) for place in range(len(steps))]  # noqa: B023
+
+
+def name_channels(game: Game) -> list[str]:
+    """What each plane of a view shows."""
+    others = [f"other {number}" for number in range(1, game.seats)]
+    return ["self", *others, "obstacles", *(f"{kind}s" for kind in game.targets)]
+
+
+def psnr(mse: float) -> float:
+    """The peak signal-to-noise ratio in decibels, of values from 0 to 1."""
+    return float(-10 * np.log10(max(mse, LEAST_MSE)))
+
+
+def describe_errors(errors: Errors, channels: list[str]) -> dict[str, Any]:
+    """The figures of [M, ...] errors."""
+    by_channel = errors.channel.mean(axis=0, dtype=np.float64)
+    mse = float(by_channel.mean())
+    yes, no = (getattr(errors, name).sum(axis=0) for name in ("true_count", "false_count"))
+    lawful = np.logical_and.reduce(list(errors.laws.values()))
+    return {
+        "samples": len(errors.reward),
+        "plane_mse": mse,
+        "psnr": psnr(mse),
+        "reward_mse": float(errors.reward.mean(dtype=np.float64)),
+        "reward_mse_all_seats": float(errors.rewards.mean(dtype=np.float64)),
+        "seat_end_accuracy": float(errors.gone.mean()),
+        "episode_end_accuracy": float(errors.done.mean()),
+        "legality_accuracy": float(errors.legal.mean()),
+        "exact_next_state": float(errors.exact.mean()),
+        "exact_everything": float((errors.exact & errors.gone & errors.done & errors.legal).mean()),
+        "consistency": {
+            "all": float(lawful.mean()),
+            **{name: float(held.mean()) for name, held in errors.laws.items()},
+        },
+        "channels": [
+            {
+                "channel": name,
+                "mse": by_channel[number],
+                "psnr": psnr(by_channel[number]),
+                "mean_where_1": _mean(errors.true_sum[:, number], yes[number]),
+                "least_where_1": float(errors.true_least[:, number].min()) if yes[number] else None,
+                "mean_where_0": _mean(errors.false_sum[:, number], no[number]),
+                "most_where_0": float(errors.false_most[:, number].max()),
+            }
+            for number, name in enumerate(channels)
+        ],
+    }
+
+
+def _mean(values: np.ndarray, count: float) -> float | None:
+    return float(values.sum(dtype=np.float64) / count) if count else None
+
+
+def _loop_figures(
+    counts: np.ndarray, exact: np.ndarray, planes: np.ndarray, reward: np.ndarray
+) -> list[dict[str, Any]]:
+    """By the number of steps imagined, over the windows [M] that are so long."""
+    return [
+        {
+            "steps": k + 1,
+            "windows": int(counts[:, k].sum()),
+            "exact": _mean(exact[:, k] & counts[:, k], counts[:, k].sum()),
+            "plane_mse": _mean(planes[counts[:, k], k], counts[:, k].sum()),
+            "reward_mse": _mean(reward[counts[:, k], k], counts[:, k].sum()),
+        }
+        for k in range(counts.shape[1])
+    ]
+
+
+def _calibration(counts: np.ndarray, channels: list[str]) -> list[dict[str, Any]]:
+    """By channel and bin of the probability given, where any cell was given one."""
+    return [
+        {
+            "channel": name,
+            "from": place / BINS,
+            "to": (place + 1) / BINS,
+            "count": int(counts[0, number, place]),
+            "predicted": float(counts[2, number, place] / counts[0, number, place]),
+            "happened": float(counts[1, number, place] / counts[0, number, place]),
+        }
+        for number, name in enumerate(channels)
+        for place in np.flatnonzero(counts[0, number])
+    ]

@@ -1,0 +1,298 @@
+"""What is looked at to know why the value loss is large: by source, by seat, over time, and with
+parts of it switched off."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from hopplus.diagnosis.audit import data_audit, target_audit
+from hopplus.diagnosis.finding import Check, Found, all_finite, join
+from hopplus.diagnosis.pipeline import DIVERGED, data_checks, mixing, target_check
+from hopplus.diagnosis.subject import Subject, last_fifth
+from hopplus.diagnosis.value_loss.experiments import REAL_ONLY, Experiment
+from hopplus.diagnosis.value_loss.models import OpponentErrors, WorldErrors
+from hopplus.diagnosis.value_loss.sources import Sources, StepSource, TargetErrors
+from hopplus.learning.learner import Lesson
+
+LARGE = 10.0  # a value loss beyond what rewards of a few units can bring
+FAR = 2.0  # so many times too large, or too small, is wrong
+BLIND = 1.2  # cross-entropy, as a multiple of that of knowing nothing, above which models mislead
+LOUD = 3.0  # so many times too large is wrong where young models are often twice too large
+OFF = 0.05  # of the range of rewards, that the usual one may be predicted wrongly by
+USEFUL = 0.05  # explained variance below which values are of no use
+ENOUGH = 15  # updates after which they should be
+FLAT = 1e-9  # variance of returns below which there is nothing to explain
+RIGHT = 0.7  # share of next views that a world model must predict; the gate by default asks for 0.8
+
+NOT_IMAGINED = (
+    "Nothing imagined is learned from yet: train past --imagine.warm-up and until the world model"
+    " is right enough for --imagine.gate."
+)
+NOT_PLAYED = "Nothing of a seat's play is learned from: give it more games (--ppo.games)."
+MORE_GAMES = "give it more games (--ppo.games)."
+
+
+@dataclass(frozen=True)
+class ValueLossEvidence:
+    """What the checks look at: one more update of one lane, its models, and the experiments."""
+
+    subject: Subject
+    lesson: Lesson
+    sources: Sources
+    targets: TargetErrors
+    world: WorldErrors | None  # None where nothing is imagined
+    opponents: OpponentErrors | None
+    goals_apart: list[float]  # [sets]; empty without goals
+    experiments: list[Experiment]
+
+    @cached_property
+    def real(self) -> list[StepSource]:
+        """Of the sets that learn from real steps."""
+        return [one for one in self.sources["real"] if one]
+
+    @property
+    def loss(self) -> float:
+        return float(np.mean([one.value_loss for one in self.real]))
+
+    @property
+    def variance(self) -> float:
+        """Of the returns."""
+        return float(np.mean([one.return_variance for one in self.real]))
+
+    @property
+    def explained(self) -> float:
+        """Of the variance, over the last fifth of training."""
+        return float(np.mean([row["explained"] for row in last_fifth(self.subject.records)]))
+
+
+def check_time(evidence: ValueLossEvidence) -> Check:
+    """How it went."""
+    records = evidence.subject.records
+
+    def span(name: str) -> str:
+        values = [float(np.mean(record[name])) for record in records if name in record]
+        tenth = max(1, len(values) // 10)
+        first, last = np.mean(values[:tenth]), np.mean(values[-tenth:])
+        return f"{first:.3g} at first, {last:.3g} at last, at most {max(values):.3g}"
+
+    says = f"Over {len(records)} updates, value loss {span('value_loss')}; explained variance"
+    return Check("Over time", f"{says} {span('explained')}.")
+
+
+def check_sources(evidence: ValueLossEvidence) -> Check:
+    """The sources side by side, by seat."""
+    says = " ".join(_describe(name, found) for name, found in evidence.sources.items())
+    unknown = "" if all(evidence.sources["real"]) else NOT_PLAYED
+    known = all_finite([one.value_loss for one in evidence.real])
+    return Check("By source", says, unknown=unknown if known else DIVERGED)
+
+
+def _describe(name: str, by_set: list[StepSource | None]) -> str:
+    known = [one for one in by_set if one]
+    if not known:
+        return f"Nothing {name} is learned from (the gate is closed, or it is too early)."
+    least, most = min(one.reward[0] for one in known), max(one.reward[-1] for one in known)
+    return (
+        f"{name.capitalize()} steps, by seat: squared error"
+        f" {join((one.value_loss for one in known), '.3g')}; explained"
+        f" {join((one.explained for one in known), '.2f')}; mean return"
+        f" {join((one.return_mean for one in known), '.2f')}; rewards from {least:.3g} to"
+        f" {most:.3g}."
+    )
+
+
+def check_data(evidence: ValueLossEvidence) -> list[Check]:
+    """Whose play it is."""
+    lesson = evidence.lesson
+    return data_checks(data_audit(evidence.subject.learner, lesson.trajectory, lesson))
+
+
+def check_targets(evidence: ValueLossEvidence) -> Check:
+    """Whose values and returns."""
+    subject = evidence.subject
+    found = target_audit(subject.learner, subject.learning, evidence.lesson, 0)
+    return target_check(found, mixing(subject))
+
+
+def check_critic(evidence: ValueLossEvidence) -> Check | None:
+    """Which imagined steps values learn from."""
+    batch = evidence.lesson.batch
+    if batch.imagined is None:
+        return None
+    imagined = np.asarray(batch.imagined & batch.present)
+    valued = np.asarray(batch.imagined & batch.valued)
+    wanted = evidence.subject.config.imagine.critic_on
+    wrong = wanted == "real" and bool(valued.any())
+    return Check(
+        "The critic's steps",
+        f"Values learn from {valued.sum():,} of {imagined.sum():,} imagined steps; configured:"
+        f" critic on {wanted}.",
+        "critic-on-imagined" if wrong else None,
+        unknown="" if imagined.any() else NOT_IMAGINED,
+    )
+
+
+def check_world(evidence: ValueLossEvidence) -> Check | None:
+    """The world that is imagined in, on real steps."""
+    world = evidence.world
+    if world is None:
+        return None
+    title, figures = "The imagined world", dict(vars(world))
+    says = (
+        f"On real steps the imagined world predicts {join(world.exact, '.1%')} of next boards"
+        f" exactly, and rewards that grow {join(world.reward_slope, '.2f')} times as fast as the"
+        f" true ones (true from {world.observed[0]:.3g} to {world.observed[1]:.3g}, predicted from"
+        f" {world.predicted[0]:.3g} to {world.predicted[1]:.3g}, {world.outside:.2%} outside)."
+    )
+    if not any(evidence.sources.get("imagined", [])):  # a wrong world does no harm then
+        says += " Nothing of it is learned from yet."
+        return Check(title, says, figures=figures, unknown=NOT_IMAGINED)
+    loud = any(slope > LOUD for slope in world.reward_slope)
+    off = any(abs(offset) > OFF for offset in world.reward_offset)
+    immature = any(exact < RIGHT for exact in world.exact)
+    known = all_finite(world.reward_slope, world.exact)
+    return Check(
+        title,
+        says,
+        "world-rewards" if loud or off else "world-immature" if immature else None,
+        figures,
+        "" if known else f"Some seat was not there, or all its rewards were the same: {MORE_GAMES}",
+    )
+
+
+def check_goals(evidence: ValueLossEvidence) -> Check | None:
+    """Goals in imagination against goals in play: at the same moments, and by their size."""
+    apart, sources = evidence.goals_apart, evidence.sources
+    if not apart:
+        return None
+    ratios = [
+        imagined.goal_size / real.goal_size
+        for real, imagined in zip(sources["real"], sources.get("imagined", []), strict=False)
+        if real and imagined and real.goal_size > 1e-3
+    ]
+    off = any(one > 1e-3 for one in apart)
+    off |= any(ratio > FAR or ratio < 1 / FAR for ratio in ratios)
+    says = f"From the same memory and view, inferred goals differ by at most {max(apart):.2g}."
+    if ratios:
+        says += f" In imagination they are {join(ratios, '.2f')} times as large, by seat."
+    return Check(
+        "Goals in imagination and in play",
+        says,
+        "goal-mismatch" if off else None,
+        {"ratios": ratios, "apart": apart},
+        "" if all_finite(apart, ratios) else DIVERGED,
+    )
+
+
+def check_opponents(evidence: ValueLossEvidence) -> Check | None:
+    """Models of the others against knowing nothing."""
+    found = evidence.opponents
+    if found is None:
+        return None
+    pairs = zip(found.cross_entropy, found.uniform, strict=True)
+    wrong = any(own > BLIND * even for own, even in pairs)
+    known = all_finite(found.cross_entropy, found.uniform)
+    return Check(
+        "Models of the others",
+        f"What the others did surprises their models by {join(found.cross_entropy, '.2f')} nats, by"
+        f" seat; knowing nothing, by {join(found.uniform, '.2f')}.",
+        "opponents-wrong" if wrong else None,
+        unknown="" if known else f"No other had a choice: {MORE_GAMES}",
+    )
+
+
+def check_scale(evidence: ValueLossEvidence) -> Check:
+    """The loss that the scale of rewards alone would bring."""
+    title = "Reward scale"
+    if not evidence.real:
+        return Check(title, "There are no real steps to learn from.", unknown=NOT_PLAYED)
+    loss, variance = evidence.loss, evidence.variance
+    scaled = loss > LARGE and loss <= 1.5 * variance and evidence.explained > USEFUL
+    return Check(
+        title,
+        f"Squared error {loss:.3g}; predicting the mean alone would give {variance:.3g}, the"
+        f" returns' own variance.",
+        "reward-scale" if scaled else None,
+        {"value_loss": loss, "variance": variance},
+        "" if all_finite(loss, variance) else DIVERGED,
+    )
+
+
+def check_horizon(evidence: ValueLossEvidence) -> Check | None:
+    """What Monte-Carlo returns add."""
+    if not evidence.real:
+        return None
+    errors, mix = evidence.targets, evidence.subject.config.ppo.mix
+    noisy = errors.monte_carlo > FAR * errors.gae and evidence.loss > 0.5 * evidence.variance
+    ended = all_finite(errors.monte_carlo, errors.gae)
+    says = "No episode ended in what was learned from, so that its returns are not known."
+    if ended:
+        says = (
+            f"Against Monte-Carlo returns the squared error is {errors.monte_carlo:.3g}, against"
+            f" GAE's (0.95) {errors.gae:.3g}; the run learns with lambda {mix:g}."
+        )
+    return Check(
+        "Monte-Carlo or GAE",
+        says,
+        "horizon" if mix > 0.99 and noisy else None,
+        dict(vars(errors)),
+        "" if ended else "Give it more games (--ppo.games).",
+        decides=mix > 0.99,  # else there is no noise of Monte-Carlo returns to look for
+    )
+
+
+def check_explained(evidence: ValueLossEvidence) -> Check | None:
+    """Are values of any use?"""
+    if not evidence.real:
+        return None
+    explained, updates = evidence.explained, len(evidence.subject.records)
+    useless, unknown = explained < USEFUL, ""
+    if not all_finite(explained):
+        unknown = DIVERGED
+    elif evidence.variance < FLAT:
+        unknown = "All returns are the same, so that there is nothing to explain: train longer."
+    elif useless and updates < ENOUGH:
+        unknown = f"It is too early to tell: train for {ENOUGH} updates or more."
+    return Check(
+        "Explained variance",
+        f"Over the last fifth values explain {explained:.0%} of the returns' variance.",
+        "value-behind" if useless and not unknown else None,
+        {"explained": explained},
+        unknown,
+    )
+
+
+def check_experiments(evidence: ValueLossEvidence) -> Check | None:
+    """Does anything help?"""
+    if not evidence.experiments:
+        return None
+    usual, *others = evidence.experiments
+    rows = "; ".join(f"{one.name} {one.final:.3g}" for one in evidence.experiments)
+    real = next(one for one in others if one.name == REAL_ONLY)
+    closed = not any(one.imagines for one in evidence.experiments)
+    known = all_finite([one.final for one in evidence.experiments])
+    return Check(
+        "Experiments from the same checkpoint",
+        f"Value loss of real steps after {len(usual.value_loss)} updates: {rows}."
+        + (" Nothing was imagined (gate closed)." if closed else ""),
+        "imagination" if real.final < usual.final / LOUD else None,
+        unknown=(NOT_IMAGINED if closed else "") if known else DIVERGED,
+    )
+
+
+CHECKS: tuple[Callable[[ValueLossEvidence], Found], ...] = (
+    check_time,
+    check_sources,
+    check_data,
+    check_targets,
+    check_critic,
+    check_world,
+    check_goals,
+    check_opponents,
+    check_scale,
+    check_horizon,
+    check_explained,
+    check_experiments,
+)

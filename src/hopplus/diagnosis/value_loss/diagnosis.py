@@ -1,0 +1,77 @@
+"""Why is the value loss large?"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from hopplus.diagnosis.finding import Diagnosis, conclude, read_illnesses, run_checks
+from hopplus.diagnosis.laboratory import Record, lane_of
+from hopplus.diagnosis.subject import OnStep, Subject
+from hopplus.diagnosis.value_loss.checks import CHECKS, ValueLossEvidence
+from hopplus.diagnosis.value_loss.experiments import Experiment, run_experiments
+from hopplus.diagnosis.value_loss.models import (
+    OpponentErrors,
+    WorldErrors,
+    compare_goals,
+    measure_opponents,
+    measure_world,
+)
+from hopplus.diagnosis.value_loss.sources import (
+    Sources,
+    TargetErrors,
+    compare_targets,
+    describe_sources,
+)
+
+ILLNESSES = read_illnesses("value-loss")
+
+
+@dataclass(frozen=True)
+class ValueLossDiagnosis(Diagnosis):
+    """Everything that was seen, and what it means."""
+
+    seats: list[list[int]]  # [sets] whose parameters they are
+    records: list[Record]
+    sources: Sources
+    targets: TargetErrors
+    experiments: list[Experiment]
+    world: WorldErrors | None
+    opponents: OpponentErrors | None
+
+    @property
+    def figures(self) -> dict[str, Any]:
+        names = ("seats", "sources", "targets", "experiments", "world", "opponents")
+        return {name: getattr(self, name) for name in names}
+
+
+def diagnose_value_loss(subject: Subject, updates: int, on_step: OnStep) -> ValueLossDiagnosis:
+    """Look into one more update, then run the experiments for so many updates."""
+    learner, lab = subject.learner, subject.laboratory
+    minds = lane_of(subject.learning.params[learner.learning], 0)
+    _, _, shown = lab.update(subject.learning, lab.as_it_is())
+    lesson = lane_of(shown, 0)
+    sources = describe_sources(lesson)
+    on_step("looked at what values learn from")
+    models = (lab, minds, lesson.trajectory)
+    targets, world = compare_targets(learner, lesson.trajectory), measure_world(*models)
+    # Without imagination, models of the others have no part in what values learn.
+    opponents = measure_opponents(*models) if world else None
+    apart = compare_goals(*models)
+    on_step("looked at the models")
+    experiments = run_experiments(subject, updates, on_step)
+    seen = ValueLossEvidence(
+        subject, lesson, sources, targets, world, opponents, apart, experiments
+    )
+    checks = run_checks(CHECKS, seen)
+    return ValueLossDiagnosis(
+        subject.name,
+        checks,
+        conclude(checks, ILLNESSES),
+        learner.beside.seats.tolist(),
+        # Without the update looked into: it has a row for each lane, the log one for each seed.
+        subject.records,
+        sources,
+        targets,
+        experiments,
+        world,
+        opponents,
+    )

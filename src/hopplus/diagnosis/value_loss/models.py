@@ -1,0 +1,174 @@
+"""The models that imagination uses, held against steps that were played; by set of parameters."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from hopplus.diagnosis.laboratory import Laboratory
+from hopplus.games.game import repeat_step
+from hopplus.learning.online import flat
+from hopplus.models.opponent import others_logits
+from hopplus.planning.simulate import scene_of
+from hopplus.types import Trajectory
+
+
+@dataclass(frozen=True)
+class WorldErrors:
+    """The world that imagination uses, on steps that were played; by set."""
+
+    exact: list[float]  # share of next views that are exactly right
+    reward_error: list[float]  # mean absolute error of the own reward
+    reward_slope: list[float]  # of predicted on true rewards; NaN where true ones are all the same
+    reward_offset: list[float]  # how far off the usual reward is, as a share of their range
+    observed: list[float]  # [2] least and largest true reward
+    predicted: list[float]  # [2]
+    outside: float  # share of rewards predicted outside the range of true ones, with some room
+
+
+def measure_world(laboratory: Laboratory, minds: Any, trajectory: Trajectory) -> WorldErrors | None:
+    """Of one lane; None where nothing is imagined, or nobody was there to see it."""
+    learner = laboratory.learner
+    dreams, game = learner.beside.dreams, learner.game
+    if dreams is None:
+        return None
+    seats = jnp.asarray(learner.beside.seats[:, 0])
+    played = (trajectory.state, trajectory.act.action, trajectory.key)
+    states, joints, keys, rewards, present = flat(
+        (*played, trajectory.outcome.reward, trajectory.present)
+    )
+
+    def of_set(mind: Any, seat: jax.Array, states: Any, joints: jax.Array, keys: Any) -> Any:
+        stage = dreams.imagination(mind).stage
+
+        def one(state: Any, joint: jax.Array, key: jax.Array) -> tuple[jax.Array, jax.Array]:
+            order = (seat + jnp.arange(game.seats)) % game.seats
+            scene = scene_of(game, game.view(state, seat))
+            place, turn = stage.simulate(stage.enter(scene), joint[order], jax.random.key(0))
+            after, _ = repeat_step(game, state, joint, key)
+            right = (stage.scene(place).view.planes == game.view(after, seat).planes).all()
+            return right, turn.reward[0]
+
+        return jax.vmap(one)(states, joints, keys)
+
+    over_sets = laboratory.compiled("world", jax.vmap(of_set, in_axes=(0, 0, None, None, None)))
+    right, predicted = (np.asarray(part) for part in over_sets(minds, seats, states, joints, keys))
+    true = np.asarray(rewards)[:, np.asarray(seats)].T  # [sets, M]
+    there = np.asarray(present)[:, np.asarray(seats)].T
+    if not there.any():
+        return None
+    least, most = float(true[there].min()), float(true[there].max())
+    span, room, given = max(most - least, 1e-6), 0.05 * (most - least), predicted[there]
+    by_set = np.array(
+        [
+            _compare_rewards(exact[own], gain[own], given_one[own], span)
+            for own, exact, gain, given_one in zip(there, right, true, predicted, strict=True)
+        ]
+    )
+    exact, error, slope, offset = by_set.T.tolist()
+    return WorldErrors(
+        exact,
+        error,
+        slope,
+        offset,
+        observed=[least, most],
+        predicted=[float(given.min()), float(given.max())],
+        outside=float(((given < least - room) | (given > most + room)).mean()),
+    )
+
+
+def _compare_rewards(
+    right: np.ndarray, true: np.ndarray, given: np.ndarray, span: float
+) -> tuple[float, ...]:
+    """The first four figures of `WorldErrors` of one set, of the steps [M] at which it was there;
+    NaN without any."""
+    if not len(right):
+        return (float("nan"),) * 4
+    # A slope shows rewards of another scale even where single ones are predicted badly.
+    spread, slope = float(np.var(true)), float("nan")
+    if spread > 1e-9:
+        slope = float(np.mean((true - true.mean()) * given) / spread)
+    usual = np.quantile(true, 0.5, method="nearest")
+    offset = float((given[true == usual].mean() - usual) / span)
+    return float(right.mean()), float(np.abs(given - true).mean()), slope, offset
+
+
+@dataclass(frozen=True)
+class OpponentErrors:
+    """Models of the others on steps that were played, by set; nats, less is better; NaN where no
+    other was there that had a choice."""
+
+    cross_entropy: list[float]
+    uniform: list[float]  # of a model that finds all legal actions equally likely
+
+
+def measure_opponents(
+    laboratory: Laboratory, minds: Any, trajectory: Trajectory
+) -> OpponentErrors | None:
+    """Of one lane; None without such models."""
+    learner = laboratory.learner
+    if minds.opponents is None:
+        return None
+    game, context = learner.game, learner.actor.context
+    states, joints = flat((trajectory.state, trajectory.act.action))
+    sets = learner.beside.seats[:, 0]
+    seats = game.seats
+
+    def of_set(mind: Any, seat: jax.Array, told: jax.Array, states: Any, joints: Any) -> Any:
+        order = (seat + jnp.arange(seats)) % seats
+
+        def of_step(state: Any, joint: jax.Array, inferred: jax.Array) -> tuple[jax.Array, ...]:
+            scene = scene_of(game, game.view(state, seat))
+            goals = context.about_others(inferred)
+            logits = others_logits(mind.opponents, scene.view, scene.legal, goals)
+            said = jnp.take_along_axis(logits, joint[order][1:, None], axis=1)[:, 0]
+            there = game.present(state)[order]
+            legal = scene.legal[1:].sum(axis=1)
+            counts = there[1:] & there[0] & (legal > 1)
+            return jnp.where(counts, -said, 0.0), jnp.where(counts, jnp.log(legal), 0.0), counts
+
+        said, even, counts = jax.vmap(of_step)(states, joints, told)
+        total = jnp.where(counts.any(), counts.sum(), jnp.nan)  # nobody there: nothing is known
+        return said.sum() / total, even.sum() / total
+
+    size = context.size
+    # Each set's own inferred goals [sets, T * B, J], as in play.
+    told = jnp.moveaxis(trajectory.act.inferred[:, :, sets, :size], 2, 0)
+    told = told.reshape(len(sets), -1, size)
+    over_sets = laboratory.compiled("others", jax.vmap(of_set, in_axes=(0, 0, 0, None, None)))
+    said, even = over_sets(minds, jnp.asarray(sets), told, states, joints)
+    return OpponentErrors(np.asarray(said).tolist(), np.asarray(even).tolist())
+
+
+def compare_goals(laboratory: Laboratory, minds: Any, trajectory: Trajectory) -> list[float]:
+    """[sets] the largest difference between the goals that a seat inferred in play and those that
+    it would infer in imagination from the same memory and view; of one lane, empty without any."""
+    learner = laboratory.learner
+    dreams, game, size = learner.beside.dreams, learner.game, learner.actor.context.size
+    if dreams is None or size == 0:
+        return []
+    sets = learner.beside.seats[:, 0]
+    own = np.searchsorted(np.sort(learner.seats), sets)
+    states, inferred, memories, present = flat(
+        (
+            trajectory.state,
+            trajectory.act.inferred[:, :, sets, :size],
+            jax.tree.map(lambda leaf: leaf[:, :, own], trajectory.memory[learner.learning]),
+            trajectory.present[:, :, sets],
+        )
+    )
+
+    def of_set(mind: Any, seat: Any, states: Any, told: Any, memory: Any, there: Any) -> Any:
+        decide = dreams.imagination(mind).decide
+
+        def of_step(state: Any, told: jax.Array, memory: Any) -> jax.Array:
+            _, act = decide(memory, game.view(state, seat), jax.random.key(0))
+            return jnp.abs(act.inferred[:size] - told).max()
+
+        return jnp.where(there, jax.vmap(of_step)(states, told, memory), 0.0).max()
+
+    over_sets = laboratory.compiled("goals", jax.vmap(of_set, in_axes=(0, 0, None, 1, 1, 1)))
+    found = over_sets(minds, jnp.asarray(sets), states, inferred, memories, present)
+    return [float(apart) for apart in found]

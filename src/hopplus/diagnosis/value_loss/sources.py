@@ -1,0 +1,103 @@
+"""What the value learns from, by source: steps that were played, and steps that were imagined."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from hopplus.learning.learner import Learner, Lesson
+from hopplus.learning.returns import lambda_returns, shared_reward
+from hopplus.types import Trajectory
+
+QUANTILES = (0.0, 0.05, 0.5, 0.95, 1.0)
+
+
+@dataclass(frozen=True)
+class StepSource:
+    """Steps of one source that one set of parameters is given."""
+
+    steps: int
+    reward: list[float]  # at QUANTILES
+    returns: list[float]
+    value: list[float]
+    return_mean: float
+    return_variance: float
+    value_loss: float  # mean squared error of the value, unclipped
+    explained: float
+    goal_size: float  # root mean square of the inferred goals; 0 without any
+    goal_zero: float  # share of steps at which all inferred goals are zero
+
+
+Sources = dict[str, list[StepSource | None]]  # by source, [sets]; None where there are no steps
+
+
+def describe_sources(lesson: Lesson) -> Sources:
+    """What a lesson of one lane consists of."""
+    batch = jax.device_get(lesson.batch)
+    sets = range(len(batch.present))
+    if batch.imagined is None:
+        return {"real": [_describe(batch, n, batch.present[n]) for n in sets]}
+    real, imagined = batch.present & ~batch.imagined, batch.present & batch.imagined
+    return {
+        "real": [_describe(batch, n, real[n]) for n in sets],
+        "imagined": [_describe(batch, n, imagined[n]) for n in sets],
+    }
+
+
+def _describe(batch: Any, number: int, rows: np.ndarray) -> StepSource | None:
+    """The given rows of one set."""
+    if not rows.any():
+        return None
+    reward, returns, value, inferred = (
+        np.asarray(part[number][rows], np.float64)
+        for part in (batch.reward, batch.returns, batch.value, batch.inferred)
+    )
+    variance, error = float(returns.var()), returns - value
+    return StepSource(
+        steps=int(rows.sum()),
+        reward=np.quantile(reward, QUANTILES).tolist(),
+        returns=np.quantile(returns, QUANTILES).tolist(),
+        value=np.quantile(value, QUANTILES).tolist(),
+        return_mean=float(returns.mean()),
+        return_variance=variance,
+        value_loss=float((error**2).mean()),
+        explained=1 - float(error.var()) / variance if variance > 1e-12 else 0.0,
+        goal_size=float(np.sqrt((inferred**2).mean())) if inferred.size else 0.0,
+        goal_zero=float((inferred == 0).all(axis=1).mean()) if inferred.size else 0.0,
+    )
+
+
+@dataclass(frozen=True)
+class TargetErrors:
+    """What the value's error would be by other targets, of real steps, all sets together."""
+
+    as_configured: float
+    monte_carlo: float
+    gae: float  # with lambda 0.95
+
+
+def compare_targets(learner: Learner, trajectory: Trajectory) -> TargetErrors:
+    """Of one lane, by the returns of the episodes that ended in it."""
+    seats, c = learner.seats, learner.config
+    value = trajectory.act.value[:, :, seats]
+    present = trajectory.present[:, :, seats]
+    reward = shared_reward(trajectory.outcome.reward, c.prosociality)[:, :, seats]
+    done = trajectory.outcome.done
+    # Only steps whose episode ends within the lesson: nothing then hangs on the value at its end.
+    ends = np.asarray(jnp.flip(jnp.cumsum(jnp.flip(done, 0), axis=0), 0) > 0)
+    if c.prosociality > 0:  # who has left goes on gaining
+        present = jnp.ones_like(present)
+    counted = np.asarray(present) & ends[:, :, None]
+
+    def error(mix: float) -> float:
+        after = jnp.concatenate([value, jnp.zeros_like(value[:1])])
+        there = jnp.concatenate([present, jnp.zeros_like(present[:1])])
+        over_seats = jax.vmap(lambda_returns, in_axes=(1, 1, 1, None, None, None), out_axes=1)
+        over_games = jax.vmap(over_seats, in_axes=(1, 1, 1, 1, None, None), out_axes=1)
+        returns = over_games(reward, after, there, done, learner.discount, mix)
+        off = np.asarray((returns - value) ** 2)
+        return float(off[counted].mean()) if counted.any() else float("nan")
+
+    return TargetErrors(error(c.mix), error(1.0), error(0.95))
