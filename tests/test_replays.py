@@ -138,6 +138,7 @@ def test_surprise_by_hand() -> None:
         memory=(),
         act=Act(array([[0, 0]] * 5)[:, None], *rest),
         outcome=ended,
+        key=rest,
     )
     seen: Any = Watched(
         trajectory=play,

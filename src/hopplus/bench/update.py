@@ -76,7 +76,8 @@ def cost_curve(
         pair = [replace(c, ppo=replace(c.ppo, games=games)) for c in (ppo, other)]
         add("games", games, *pair)
     for seats in (2, 4, 6, 8):
-        pair = [replace(c, game=replace(c.game, seats=seats, size=5)) for c in (ppo, other)]
+        game: Any = replace(ppo.game, seats=seats)
+        pair = [replace(c, game=replace(game, size=5)) for c in (ppo, other)]
         add("seats", seats, *pair)
     for steps in (1, 2, 4):  # imagined ones for each real one
         imagine = replace(other.imagine, real_ratio=1 / (1 + steps))
