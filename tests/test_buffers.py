@@ -61,7 +61,7 @@ def test_moments_hold_goals_of_the_own_size() -> None:
     act = Act(nothing, nothing, nothing, nothing, nothing, inferred, nothing)
     outcome = Outcome(nothing, nothing, jnp.zeros((2, 1), bool), nothing, nothing, nothing)
     trajectory = Trajectory(
-        (), nothing, ((), jnp.zeros((2, 1, 2, 4))), act, outcome, nothing, nothing, nothing
+        (), nothing, ((), jnp.zeros((2, 1, 2, 4))), act, outcome, *[nothing] * 4
     )
     found = moments_of(trajectory, 1, np.array([0, 2]), 3)
     np.testing.assert_array_equal(found.inferred, inferred[:, :, [0, 2], :3])

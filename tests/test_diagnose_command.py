@@ -163,6 +163,7 @@ def test_faults_by_name() -> None:
     with pytest.raises(ConfigError, match="parameters of their own"):
         find_fault("first-seat", with_ppo(parameters="shared"))
     uneven = find_fault("strength", CONFIG).config(CONFIG)
+    assert isinstance(uneven.game, StagHuntConfig)
     assert uneven.game.strength == (1.0, 1.0, 2.0)
     assert make_laboratory(CONFIG, find_fault("strength", CONFIG), LANES).config.seeds == LANES
 

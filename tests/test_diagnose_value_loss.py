@@ -30,6 +30,7 @@ from hopplus.runs.folder import open_run
 from hopplus.types import View
 from tiny_diagnosis import (
     CONFIG,
+    GAME,
     GAME_OPTIONS,
     LANES,
     NONE,
@@ -233,7 +234,7 @@ def test_models_that_mislead() -> None:
 
 def test_rewards_that_are_large() -> None:
     """Nothing is wrong with the learner; a stag is worth 60, and one hunter is enough."""
-    game = replace(CONFIG.game, stag_reward=60.0, stag_hunters=1)
+    game = replace(GAME, stag_reward=60.0, stag_hunters=1)
     ppo = replace(PPO, learning_rate=1e-2, value_clip=30.0, epochs=2)
     config = replace(CONFIG, game=game, ppo=ppo, steps=40 * PPO.steps)
     found = diagnose_value_loss(trained(config), 1, silent)

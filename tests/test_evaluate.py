@@ -110,7 +110,7 @@ def test_first_episodes_by_hand() -> None:
         taken=reward.astype(jnp.int32),
     )
     acts: Any = None  # not looked at
-    found = first_episodes(Trajectory((), present, (), acts, outcome, done, done, done))
+    found = first_episodes(Trajectory((), present, (), acts, outcome, acts, done, done, done))
     np.testing.assert_array_equal(found.returns, [[5.0], [170.0]])
     np.testing.assert_array_equal(found.taken, [[5], [170]])
     np.testing.assert_array_equal(found.took, [[[5]], [[170]]])

@@ -201,9 +201,8 @@ def test_episode_metrics_by_hand() -> None:
     outcome = Outcome(reward, nothing, done, nothing, nothing, reward.astype(jnp.int32))
     acts: Any = None
     so_far = jnp.array([[100.0], [200.0]])
-    returns, metrics = episode_metrics(
-        so_far, Trajectory((), nothing, (), acts, outcome, nothing, nothing, nothing)
-    )
+    played = Trajectory((), nothing, (), acts, outcome, *[nothing] * 4)
+    returns, metrics = episode_metrics(so_far, played)
     assert metrics["episodes"] == 2
     assert metrics["return_sum"].tolist() == [103.0 + 270.0]
     assert metrics["taken_sum"].tolist() == [77]

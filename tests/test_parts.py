@@ -23,6 +23,7 @@ from hopplus.config import (
     StagHuntConfig,
     WorldConfig,
 )
+from hopplus.games import make_game
 from hopplus.learning.dataset import Data, open_data
 from hopplus.learning.fit import Fitter
 from hopplus.learning.parts import (
@@ -260,11 +261,11 @@ def test_convolutions_are_those_of_jax() -> None:
 
 def test_what_no_world_model_can_know_is_said() -> None:
     world, goal = PretrainWorld(""), PretrainGoal("")
-    assert doubts(world, GAME) == []
-    unequal = replace(GAME, strength=(1.0, 1.0, 2.0), grace=3)
-    strength, grace = doubts(world, unequal)
-    assert "game.strength" in strength
-    assert "game.grace" in grace
+    assert doubts(world, make_game(GAME)) == []
+    unequal = make_game(replace(GAME, strength=(1.0, 1.0, 2.0), grace=3))
+    (said,) = doubts(world, unequal)
+    assert "game.strength" in said
+    assert "game.grace" in said
     assert doubts(goal, unequal) == []
 
 

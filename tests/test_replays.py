@@ -141,6 +141,7 @@ def test_surprise_by_hand() -> None:
         choice=rest,
         episode=rest,
         begins=rest,
+        key=rest,
     )
     seen: Any = Watched(
         trajectory=play,

@@ -13,6 +13,7 @@ import pytest
 
 from hopplus.cli import main
 from hopplus.config import ConfigError, SearchConfig, StagHuntConfig, TrainConfig
+from hopplus.games import make_game
 from hopplus.games.game import views
 from hopplus.games.stag_hunt import StagHunt
 from hopplus.planning.simulate import LearnedStage, Scene, Stage, TrueStage, scene_of
@@ -173,9 +174,8 @@ def test_an_end_is_the_seats_own() -> None:
     stage = TrueStage(GAME_MADE)
     place = GAME_MADE.parse("0h . 1h\n. . .\n2 . S")
     joints = jnp.array([[6, STAY, STAY], [STAY, 6, STAY], [STAY, STAY, STAY]])
-    after, turn = jit(jax.vmap(lambda joint: stage.simulate(place, joint, jax.random.key(0))))(
-        joints
-    )
+    key = jax.random.key(0)
+    after, turn = jit(jax.vmap(lambda joint: stage.simulate(place, joint, key)))(joints)
     assert turn.ended.tolist() == [True, False, False]
     assert turn.reward.tolist() == [[1, 0, 0], [0, 1, 0], [0, 0, 0]]
     np.testing.assert_array_equal(after.last_actions, joints)
@@ -200,7 +200,7 @@ def test_what_is_hidden_is_named() -> None:
 @pytest.mark.parametrize(("settings", "words"), HIDDEN)
 def test_search_and_belief_refuse_it_in_one_sentence(settings: dict[str, Any], words: str) -> None:
     config = TrainConfig(game=StagHuntConfig(**settings))
-    game = StagHunt(config.game)
+    game = make_game(config.game)
     actor = make_actor("one", game, config)
     with pytest.raises(ConfigError) as error:
         with_search(actor, game, SearchConfig(simulations=1))

@@ -179,7 +179,7 @@ WRONG = [
     ("train goal --goal.from runs/nope", "there is no run runs/nope"),
     ("train goal --goal.from runs/a", "runs/a is a run of kind training"),
     ("train hop-plus --world.channel-weights -1", "for each plane"),
-    ("train hop-plus --game.sight 1", "--game.sight is 1"),
+    ("train hop-plus --game.sight 1", "nobody sees what is out of sight (game.sight)"),
     # Where to write.
     ("train ppo --runs file", "is not a folder"),
     ("train ppo --runs /dev/null/x", "is not a folder"),

@@ -4,7 +4,7 @@ import types
 import typing
 from typing import Any, Literal, NamedTuple
 
-from hopplus.errors import ConfigError
+from hopplus.errors import ConfigError as ConfigError
 
 LARGE = 1_000_000  # a weight or a rate beyond that is a mistake, and single precision suffers
 MANY = 2**24  # the same for counts of what is held in memory

@@ -14,8 +14,9 @@ from hopplus.config.check import LARGE, ConfigError, check, check_range, check_w
 from hopplus.registry import Registry
 
 
+@dataclass(frozen=True)
 class GameConfig:
-    """What the settings of every game have; each game's own are a frozen dataclass of these.
+    """What the settings of every game have; each game's own class adds to it.
 
     `name` is by which the game is found in the table, so a run's `config.json` says what it plays.
     """

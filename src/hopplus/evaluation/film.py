@@ -20,8 +20,9 @@ def _play(
     """The steps of one game up to the horizon, and the state after each of them."""
     one = jax.tree.map(lambda leaf: leaf[None], play)
     trajectory = rollout(game, seating, params, one, game.horizon)[1]
-    after = states_after(game, trajectory)
-    return jax.tree.map(lambda leaf: leaf[:, 0], (trajectory, after))
+    played = (trajectory, states_after(game, trajectory))
+    of_one: tuple[Trajectory, State] = jax.tree.map(lambda leaf: leaf[:, 0], played)
+    return of_one
 
 
 def film(

@@ -86,7 +86,7 @@ class BenchSearch:
         return show(self._page(speeds), as_json=self.json)
 
     def _page(self, speeds: "list[SearchSpeed]") -> Page:
-        g, machine = self.game, device_line()
+        g, machine = make_game(self.game), device_line()
         title = (
             f"{g.name} {board_size(g)}, {g.seats} seats that all search, {self.games:,} games,"
             f" {self.search.trees} trees; {machine}"

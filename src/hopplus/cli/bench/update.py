@@ -98,7 +98,8 @@ def variations(ppo: TrainConfig, other: TrainConfig) -> Iterator[tuple[str, int,
         one, two = (replace(c, ppo=replace(c.ppo, games=games)) for c in (ppo, other))
         yield "games", games, (one, two)
     for seats in (2, 4, 6, 8):
-        one, two = (replace(c, game=replace(c.game, seats=seats, size=5)) for c in (ppo, other))
+        game: Any = ppo.game
+        one, two = (replace(c, game=replace(game, seats=seats, size=5)) for c in (ppo, other))
         yield "seats", seats, (one, two)
     for steps in (1, 2, 4):  # imagined ones for each real one
         imagine = replace(other.imagine, real_ratio=1 / (1 + steps))

@@ -77,7 +77,8 @@ def _differ(
     game: Game, states: State, joints: jax.Array, keys: jax.Array, by: jax.Array
 ) -> tuple[jax.Array, ...]:
     """As `_differs` for steps [M, ...]."""
-    return jax.vmap(lambda *step: _differs(game, *step, by))(states, joints, keys)
+    over_steps = jax.vmap(_differs, in_axes=(None, 0, 0, 0, None))
+    return over_steps(game, states, joints, keys, by)
 
 
 def compare_turns(game: Game, seed: int, games: int = 128) -> Symmetry:
