@@ -16,7 +16,8 @@ from hopplus.report.curves import CHARTS
 from hopplus.report.page import page_text
 from hopplus.report.runs import runs_page
 from hopplus.report.summary import summarise
-from hopplus.runs.folder import RunFolder, make_run
+from hopplus.runs.folder import RunFolder
+from hopplus.runs.making import make_run
 
 DIFFERENT = 25  # records; the others repeat them
 UNUSED = 16  # metrics that are read and not shown, about as many as HOP+ has

@@ -15,8 +15,9 @@ from dataclasses import dataclass
 import jax
 
 from hopplus.config import TrainConfig
-from hopplus.learning.learner import Learning, Metrics
+from hopplus.learning.learner import Learning
 from hopplus.learning.restore import make_learner
+from hopplus.models.part import Metrics
 from hopplus.runs.watchdog import Watchdog
 from hopplus.runtime import SCHEDULER_FLAG
 
