@@ -21,7 +21,8 @@ from hopplus.report.html import page_text
 from hopplus.report.page import Page
 from hopplus.report.runs import runs_page
 from hopplus.report.summary import summarise
-from hopplus.runs.folder import RunFolder, make_run
+from hopplus.runs.folder import RunFolder
+from hopplus.runs.making import make_run
 from hopplus.runs.watchdog import Watchdog
 from hopplus.runtime import device_line
 

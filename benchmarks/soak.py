@@ -19,8 +19,9 @@ from benchmarks import main
 from hopplus.cli.options import check_positive
 from hopplus.cli.paged import show
 from hopplus.config import TrainConfig
-from hopplus.learning.learner import Learning, Metrics
+from hopplus.learning.learner import Learning
 from hopplus.learning.restore import make_learner
+from hopplus.models.part import Metrics
 from hopplus.report.page import Page
 from hopplus.runs.progress import Progress
 from hopplus.runs.watchdog import Watchdog

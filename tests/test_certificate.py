@@ -15,11 +15,12 @@ from hopplus.config import ConfigError, NetConfig, PPOConfig, StagHuntConfig, Tr
 from hopplus.evaluation import certificate
 from hopplus.evaluation.certificate import Certificate
 from hopplus.evaluation.references import References
-from hopplus.learning.learner import Learner, Learning, Metrics
+from hopplus.learning.learner import Learner, Learning
 from hopplus.learning.programs import Update, first_and_next
 from hopplus.learning.restore import make_learner
 from hopplus.learning.rollout import Play, rollout
 from hopplus.learning.seeds import seed_keys
+from hopplus.models.part import Metrics
 from hopplus.players.mind import Mind
 from hopplus.report.adaptation import certificate_rows
 from hopplus.types import Trajectory

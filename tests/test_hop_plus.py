@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from hopplus.config import OnlineConfig
+from hopplus.config import PARTS, OnlineConfig
 from hopplus.learning.auxiliary_models import AUXILIARY_MODELS, gate_of
 from hopplus.learning.online import learned, optimiser_of
 from hopplus.learning.online_goal import OnlineGoal
@@ -41,6 +41,7 @@ def plainly_learned() -> tuple[Any, Any, Any, Any]:
 def test_the_table_names_what_is_logged() -> None:
     """Whatever reports and diagnoses look for by the table's rows is there."""
     metrics = plainly_learned()[3]
+    assert AUXILIARY_MODELS.keys() == PARTS.keys()
     for name, row in AUXILIARY_MODELS.items():
         if row.learner:
             assert row.learner.name == name == row.prefix

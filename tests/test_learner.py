@@ -13,8 +13,9 @@ from hopplus.config import ConfigError, NetConfig, PPOConfig, StagHuntConfig, Tr
 from hopplus.games.game import views
 from hopplus.games.stag_hunt import StagHunt, StagHuntState
 from hopplus.learning.company import Company
-from hopplus.learning.learner import Learner, Learning, episode_metrics
+from hopplus.learning.learner import Learner, Learning
 from hopplus.learning.restore import make_learner
+from hopplus.learning.returns import episode_metrics
 from hopplus.learning.rollout import rollout
 from hopplus.learning.through_time import minibatch_rows
 from hopplus.players.seating import Seating

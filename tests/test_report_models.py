@@ -24,7 +24,8 @@ from hopplus.learning.restore import new_run
 from hopplus.report import models
 from hopplus.report.models import model_sections
 from hopplus.report.page import Section
-from hopplus.runs.folder import RunFolder, make_run
+from hopplus.runs.folder import RunFolder
+from hopplus.runs.making import make_run
 from tiny_hop_plus import CONFIG, GAME, TrueWorld
 from tiny_run import random_run
 

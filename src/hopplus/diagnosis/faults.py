@@ -13,10 +13,12 @@ import jax
 import jax.numpy as jnp
 
 from hopplus.config import ConfigError, PartName, TrainConfig
-from hopplus.learning.learner import Learner, Metrics, Step, episode_metrics
+from hopplus.learning.learner import Learner, Step
 from hopplus.learning.online import by_set
 from hopplus.learning.ppo import Batch
+from hopplus.learning.returns import episode_metrics
 from hopplus.models.chance import draw
+from hopplus.models.part import Metrics
 from hopplus.planning.simulate import LearnedStage, Scene, Turn
 from hopplus.players.actor import Actor
 from hopplus.players.choice import act_from

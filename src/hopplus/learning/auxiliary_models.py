@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from hopplus.config import PARTS
 from hopplus.learning.online import OnlinePart
 from hopplus.learning.online_goal import OnlineGoal
 from hopplus.learning.online_opponent import OnlineOpponent, fitted_settings, with_room_for_goals
@@ -152,7 +151,6 @@ AUXILIARY_MODELS: Registry[AuxiliaryModel] = Registry(
         ),
     },
 )
-assert AUXILIARY_MODELS.keys() == PARTS.keys()
 
 
 def counts_by_action() -> list[tuple[str, str]]:

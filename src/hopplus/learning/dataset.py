@@ -6,8 +6,6 @@ folder may be far larger than the memory.
 
 import hashlib
 import json
-import os
-import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
@@ -25,8 +23,9 @@ from hopplus.config import ConfigError, GameConfig, from_json, to_json
 from hopplus.games import make_game
 from hopplus.games.game import Game
 from hopplus.learning.record import Rows, packed
-from hopplus.runs.checkpoint import WRITING, write_durably
+from hopplus.runs.checkpoint import write_durably
 from hopplus.runs.folder import clear_errors
+from hopplus.runs.making import whole_folder
 
 FORMAT = "hopplus-data-1"
 FACTS = "data.json"
@@ -234,11 +233,8 @@ def writing_data(
     with clear_errors(f"write the data {path}"):
         if path.exists():
             raise ConfigError(f"{path} exists already: take another --out, or remove it")
-        temporary = path.with_name(f".{path.name}{WRITING}")
-        shutil.rmtree(temporary, ignore_errors=True)
-        temporary.mkdir(parents=True)
-        try:
-            writer = Writer(temporary)
+        with whole_folder(path) as folder:
+            writer = Writer(folder)
             yield writer
             writer.flush()
             facts = {
@@ -249,11 +245,7 @@ def writing_data(
                 "files": writer.files,
                 **about,
             }
-            write_durably(temporary / FACTS, json.dumps(facts, indent=2).encode())
-            os.rename(temporary, path)
-        except BaseException:
-            shutil.rmtree(temporary, ignore_errors=True)
-            raise
+            write_durably(folder / FACTS, json.dumps(facts, indent=2).encode())
 
 
 def players_of(seats: list[list[str]]) -> list[str]:

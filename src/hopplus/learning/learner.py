@@ -19,17 +19,16 @@ from hopplus.learning.imitation import imitation_loss
 from hopplus.learning.moments import Moments, moments_of
 from hopplus.learning.online import by_set
 from hopplus.learning.ppo import Batch, explained, ppo_loss
-from hopplus.learning.returns import lambda_returns, shared_reward
+from hopplus.learning.returns import episode_metrics, lambda_returns, shared_reward
 from hopplus.learning.rollout import Play, rollout, start
 from hopplus.learning.through_time import minibatch_rows, replay_games
 from hopplus.models.nets import ActorCritic
+from hopplus.models.part import Metrics
 from hopplus.players.actor import Actor
 from hopplus.players.mind import Mind
 from hopplus.players.planner import Planner
 from hopplus.players.seating import Seating
 from hopplus.types import Memory, Params, Trajectory, View
-
-Metrics = dict[str, jax.Array]
 
 
 class Lesson(eqx.Module):
@@ -76,9 +75,7 @@ class Learner:
     # them makes a mistake, and wants them to be alike in everything else.
     assemble: Callable[[Batch, int], Batch] = by_set  # steps [T, B, n] for each set of parameters
     commit: Callable[[Step, Step, jax.Array], Step] = lambda old, new, updates: new
-    log_episodes: Callable[[jax.Array, Trajectory], tuple[jax.Array, Metrics]] = (
-        lambda so_far, trajectory: episode_metrics(so_far, trajectory)
-    )
+    log_episodes: Callable[[jax.Array, Trajectory], tuple[jax.Array, Metrics]] = episode_metrics
 
     @property
     def seating(self) -> Seating:
@@ -329,21 +326,3 @@ class Learner:
         carry, parts = jax.lax.scan(epoch, (sets, optimiser), jax.random.split(key, c.epochs))
         carry = self.commit((sets, optimiser), carry, updates)
         return *carry, jax.tree.map(lambda leaf: leaf.mean(axis=(0, 1)), parts)
-
-
-def episode_metrics(so_far: jax.Array, trajectory: Trajectory) -> tuple[jax.Array, Metrics]:
-    """Carry the returns of episodes on, and add up those that ended: [B, N] and metrics."""
-    outcome = trajectory.outcome
-
-    def step(returns: jax.Array, now: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
-        reward, done = now
-        returns = returns + reward
-        ended = jnp.where(done[:, None], returns, 0.0).sum(axis=0)
-        return jnp.where(done[:, None], 0.0, returns), ended
-
-    returns, ended = jax.lax.scan(step, so_far, (outcome.reward, outcome.done))
-    return returns, {
-        "episodes": outcome.done.sum(),
-        "return_sum": ended.sum(axis=0),  # [N]
-        "taken_sum": outcome.taken.sum(axis=(0, 1)),  # [K]
-    }

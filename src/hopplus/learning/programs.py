@@ -8,8 +8,9 @@ from typing import TypeAlias
 import jax
 
 from hopplus.config import TrainConfig
-from hopplus.learning.learner import Learner, Learning, Metrics
+from hopplus.learning.learner import Learner, Learning
 from hopplus.learning.seeds import seed_keys
+from hopplus.models.part import Metrics
 
 LEVEL = "xla_backend_optimization_level"
 Update: TypeAlias = Callable[[Learning], tuple[Learning, Metrics]]

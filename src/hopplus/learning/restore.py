@@ -32,7 +32,8 @@ from hopplus.players.context.context import Context
 from hopplus.players.planner import with_search
 from hopplus.players.scripted import mixed_names
 from hopplus.players.seating import options, split_names
-from hopplus.runs.folder import RunFolder, make_run
+from hopplus.runs.folder import RunFolder
+from hopplus.runs.making import make_run
 
 
 def new_run(path: Path, config: TrainConfig) -> RunFolder:

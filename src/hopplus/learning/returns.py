@@ -3,6 +3,9 @@
 import jax
 import jax.numpy as jnp
 
+from hopplus.models.part import Metrics
+from hopplus.types import Trajectory
+
 
 def lambda_returns(
     reward: jax.Array,
@@ -39,3 +42,21 @@ def shared_reward(reward: jax.Array, prosociality: float) -> jax.Array:
     if prosociality == 0:
         return reward
     return (1 - prosociality) * reward + prosociality * reward.mean(axis=-1, keepdims=True)
+
+
+def episode_metrics(so_far: jax.Array, trajectory: Trajectory) -> tuple[jax.Array, Metrics]:
+    """Carry the returns of episodes on, and add up those that ended: [B, N] and metrics."""
+    outcome = trajectory.outcome
+
+    def step(returns: jax.Array, now: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        reward, done = now
+        returns = returns + reward
+        ended = jnp.where(done[:, None], returns, 0.0).sum(axis=0)
+        return jnp.where(done[:, None], 0.0, returns), ended
+
+    returns, ended = jax.lax.scan(step, so_far, (outcome.reward, outcome.done))
+    return returns, {
+        "episodes": outcome.done.sum(),
+        "return_sum": ended.sum(axis=0),  # [N]
+        "taken_sum": outcome.taken.sum(axis=(0, 1)),  # [K]
+    }

@@ -5,16 +5,11 @@
 """
 
 import difflib
-import importlib.metadata
 import json
 import os
-import platform
 import re
-import shutil
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, get_args
@@ -25,7 +20,6 @@ from hopplus import __version__
 from hopplus.config import ConfigError, RunConfig, TrainConfig, from_json, to_json
 from hopplus.runs import checkpoint
 from hopplus.runs.watchdog import say
-from hopplus.runtime import device_line
 
 Kind = TypeVar("Kind", bound=RunConfig)
 RUN_KINDS = [config.kind for config in get_args(RunConfig)]
@@ -231,53 +225,6 @@ class RunFolder:
             os.replace(temporary, self.path / name)
 
 
-@contextmanager
-def make_run(path: Path, config: RunConfig, about: dict[str, Any] | None = None) -> Iterator[Path]:
-    """Make a run's folder: yields one to put more into, which then takes its name, whole.
-
-    `about` is what else to write down about it.
-    """
-    with clear_errors(f"make the run folder {path}"):
-        check_free(path, f"take another --name, or go on with hopplus resume {path}")
-        writing = path.with_name(f".{path.name}{checkpoint.WRITING}")
-        shutil.rmtree(writing, ignore_errors=True)
-        made = _missing(writing.parent)
-        writing.mkdir(parents=True)
-        facts = {
-            "layout": LAYOUT,
-            "kind": config.kind,
-            "config": to_json(config),
-            **(about or {}),
-            "seeds": list(range(config.seed, config.seed + config.seeds)),
-            "command": sys.argv,
-            "git": _git_revision(),
-            "hardware": device_line(),
-            "versions": {
-                "python": platform.python_version(),
-                **{
-                    name: importlib.metadata.version(name)
-                    for name in ("jax", "jaxlib", "equinox", "optax", "numpy")
-                },
-            },
-        }
-        try:
-            content = json.dumps(facts, indent=2).encode()
-            checkpoint.write_durably(writing / "config.json", content)
-            yield writing
-            os.rename(writing, path)
-        except BaseException:  # nothing half made is left behind
-            shutil.rmtree(writing, ignore_errors=True)
-            for folder in made:
-                with suppress(OSError):  # somebody else has put something there meanwhile
-                    folder.rmdir()
-            raise
-
-
-def _missing(folder: Path) -> list[Path]:
-    """The folders that would be made to have this one, innermost first."""
-    return [one for one in (folder, *folder.parents) if not one.exists()]
-
-
 def check_free(path: Path, advice: str = "take another --out") -> None:
     """Raise `ConfigError` if something is there already that would be written over, or if nothing
     can be there."""
@@ -333,17 +280,6 @@ def _listed(runs: list[Path]) -> str:
 
 def _alike(one: str, other: str) -> float:
     return difflib.SequenceMatcher(None, one, other, autojunk=False).ratio()
-
-
-def _git_revision() -> str | None:
-    here = Path(__file__).resolve().parent
-    try:
-        found = subprocess.run(
-            ["git", "describe", "--always", "--dirty"], cwd=here, capture_output=True, text=True
-        )
-    except OSError:
-        return None
-    return found.stdout.strip() or None
 
 
 def spoilt(record: dict[str, Any]) -> str | None:
