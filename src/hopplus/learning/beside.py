@@ -187,7 +187,7 @@ def make_beside(
             )
         )
     if isinstance(actor.context, GoalsContext):
-        made.append(OnlineGoal(game, actor.context.part, config.goal, by_set, config.updates))
+        made.append(OnlineGoal(game, actor.context, config.goal, by_set, config.updates))
     if parts.world:
         made.append(OnlineWorld(game, parts.world, config.world, by_set, config.updates))
     dreams = None

@@ -16,9 +16,10 @@ from hopplus.learning.moments import Moments
 from hopplus.learning.online import Beside, descend, in_batches, optimiser_of
 from hopplus.learning.ring import capacity, drawn_rows, empty_ring, pushed, rows_at
 from hopplus.models.goal import GoalPrior
-from hopplus.models.inference import GoalInference, InferencePart
+from hopplus.models.inference import GoalInference
 from hopplus.models.opponent import OpponentModel
 from hopplus.models.part import Metrics
+from hopplus.players.context.goals import GoalsContext
 from hopplus.players.mind import Mind
 from hopplus.types import Sample, View
 
@@ -56,7 +57,7 @@ class OnlineGoal:
     """
 
     game: Game
-    part: InferencePart
+    part: GoalsContext
     config: GoalOnline
     seats: np.ndarray  # [sets, k]
     updates: int  # how many there will be
