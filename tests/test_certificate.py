@@ -126,13 +126,13 @@ def test_the_blind_learn_as_plain_ppo_does() -> None:
     their lanes beside, change nothing. Who is told comes to something else."""
     own_net = replace(CONFIG, net=NetConfig(kind="centred", hidden=8))
     asked = Certificate(own_net, COMPANIES)
-    found = asked._learned(asked.drawing, None, [True, False], "", lambda n, _: None).minds
+    found = asked._learned(asked.drawing, None, [True, False], "", lambda n, _: None).minds.policy
     config = replace(own_net, train_against="all")
     learner = make_learner(config, {})
     now, update = first_and_next(learner, config)
     for _ in range(config.updates):
         now = update(now)[0]
-    plain = now.params[learner.learning]
+    plain = now.params[learner.learning].policy
 
     def seen(leaf: np.ndarray, like: np.ndarray) -> np.ndarray:
         return np.asarray(leaf)[:, :, : like.shape[2]] if like.ndim == 4 else np.asarray(leaf)

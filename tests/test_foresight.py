@@ -14,7 +14,6 @@ from hopplus.games.game import views
 from hopplus.learning.online import Beside
 from hopplus.learning.online_goal import OnlineGoal
 from hopplus.models.history import Histories, recalled
-from hopplus.models.inference import InferencePart
 from hopplus.models.nets import LASTING, Gru
 from hopplus.models.opponent import OpponentModel
 from hopplus.players.context.goals import GoalsContext
@@ -26,10 +25,10 @@ OTHERS = GAME.seats - 1
 STEPS = 5
 
 
-def of_each() -> InferencePart:
+def of_each() -> GoalsContext:
     context = setup().learner.actor.context
     assert isinstance(context, GoalsContext)
-    return replace(context.part, goals=OTHERS, of_each=True)
+    return replace(context, goals=OTHERS, of_each=True)
 
 
 @pytest.mark.parametrize("seat", [0, 2])

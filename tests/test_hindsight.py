@@ -19,6 +19,7 @@ from hopplus.models.goal import GoalCode, GoalPart
 from hopplus.models.history import recalled
 from hopplus.models.inference import selected
 from hopplus.models.nets import Gru
+from hopplus.players.context.goals import GoalsContext
 from hopplus.types import View
 from tiny_hop_plus import GAME, GOAL, PPO, TINY, jit, of_seat, random_like, setup
 
@@ -29,7 +30,8 @@ def test_goals_in_play_are_inferred_from_the_episode_so_far() -> None:
     """Step by step, and all at once as the goal part looks back on them."""
     s = setup()
     actor, game = s.learner.actor, s.learner.game
-    part = actor.context.part
+    part = actor.context
+    assert isinstance(part, GoalsContext)
     done = np.asarray(s.whole.outcome.done)
     begins = np.roll(done, 1, axis=0)
     begins[0] = False
@@ -135,7 +137,8 @@ class Wants(eqx.Module):
 def test_selectors_choose_as_they_say(about: Literal["joint", "each"]) -> None:
     """Against a loop over the candidates of each step, for seat 0 and a horizon of two."""
     s = setup()
-    part = s.learner.actor.context.part
+    part = s.learner.actor.context
+    assert isinstance(part, GoalsContext)
     part = replace(part, goals=2 if about == "each" else 1)
     seen = seen_of(stretch(), 0, 0)
     mind: Any = SimpleNamespace(

@@ -202,3 +202,9 @@ def test_the_table_says_what_there_is() -> None:
     assert list(CONTEXTS) == ["none", "recurrent", "goals", "belief", "oracle"]
     with pytest.raises(ConfigError, match="a name, or module:attribute"):
         TrainConfig(context="")
+
+
+@pytest.mark.parametrize("name", ["seen_acts", "follower"])
+def test_the_documents_show_the_files(name: str) -> None:
+    shown = (ROOT / "docs" / "extending.md").read_text()
+    assert f"```python\n{(ROOT / 'examples' / f'{name}.py').read_text()}```" in shown

@@ -136,7 +136,7 @@ def test_surprise_by_hand() -> None:
         state=None,
         present=array([yes, yes, yes, no, yes])[:, None],
         memory=(),
-        act=Act(array([[0, 0]] * 5)[:, None], *rest, None),
+        act=Act(array([[0, 0]] * 5)[:, None], *rest, *rest[:1]),
         outcome=ended,
         choice=rest,
         episode=rest,

@@ -113,7 +113,7 @@ def test_each_tree_supposes_goals_drawn_from_the_belief() -> None:
     mind = mind_of(planner)
     chances = jnp.array([[0.9, 0.1], [0.3, 0.7]])
     kept = planner.start()
-    memory = replace(kept, state=replace(kept.state, belief=jnp.log(chances)))
+    memory = replace(kept, belief=jnp.log(chances))
 
     @jit
     def suppose(keys: jax.Array) -> Any:

@@ -17,7 +17,7 @@ from hopplus.evaluation.references import read_references
 from hopplus.evaluation.streams import AtTheEnd, ByEpisode, Score
 from hopplus.evaluation.trials import Names
 from hopplus.games import make_game
-from hopplus.learning.names import PLAYER_FILE
+from hopplus.learning.names import Kind, kind_of
 from hopplus.learning.restore import find_guests
 from hopplus.report.adaptation import adaptation_page
 from hopplus.runs.progress import Progress
@@ -128,7 +128,7 @@ class Adapt:
             if any(LEARN in company for company in wanted):
                 raise ConfigError("learn is among the others, which needs --learning online")
             return
-        if any(name.endswith(PLAYER_FILE) for name in self.subject):
+        if any(kind_of(name) is Kind.FILE for name in self.subject):
             raise ConfigError(
                 "learning online takes a run, which says how; a player alone does not"
             )

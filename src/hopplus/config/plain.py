@@ -1,6 +1,7 @@
 """Settings as plain data and back."""
 
 import dataclasses
+import types
 import typing
 from collections.abc import Sequence
 from typing import Any, TypeVar

@@ -117,8 +117,8 @@ class TrainConfig:
     trial: int = 1
     """Episodes of a trial: as many are played against the same company, where it is drawn."""
     seats: str | None = None
-    """Who sits where: learn, a scripted player, a run's (runs/a, runs/a@2, or runs/a#1@2 with the
-    seed) or an exported player; all learn when not given."""
+    """Who sits where: learn, a scripted player or one's own (module:function), a run's (runs/a,
+    runs/a@2, or runs/a#1@2 with the seed) or an exported player; all learn when not given."""
     train_against: Literal["all"] | None = None
     """Who sits in the other seats of a single learner: all is every mixture of the game's scripted
     players, drawn for each trial. Instead of --seats."""
@@ -178,9 +178,10 @@ class TrainConfig:
         check(held, "--context", self.context, "a name, or module:attribute")
         asked = self._contexts_asked
         if len(asked) > 1:
+            rest = " ".join(part for part in self.parts if part not in ("goal", "belief"))
             raise ConfigError(
                 f"{' and '.join(asked.values())} each say what a player makes of the others: give"
-                " one"
+                f" one, such as --parts {rest or 'with neither'}"
             )
         name = self.context_name
         if self.context and asked and name not in asked:

@@ -59,8 +59,10 @@ class Certificate:
 
     def __post_init__(self) -> None:
         config = self.config
-        if config.parts or config.memory.kind != "none" or config.search.simulations:
-            raise ConfigError("reference players are plain PPO: leave parts, memory and search out")
+        if config.parts or config.context_name != "none" or config.search.simulations:
+            raise ConfigError(
+                "reference players are plain PPO: leave parts, context, memory and search out"
+            )
         if not self.companies:
             raise ConfigError("--against names no company")
         if self.others.sum() > config.ppo.games:

@@ -11,9 +11,10 @@ from hopplus.games.game import Game, views
 from hopplus.learning.moments import Moments
 from hopplus.models.goal import GoalCode, GoalPrior
 from hopplus.models.history import recalled
-from hopplus.models.inference import InferencePart, selected
+from hopplus.models.inference import selected
 from hopplus.models.nets import ActorCritic
 from hopplus.models.opponent import others_views
+from hopplus.players.context.goals import GoalsContext
 from hopplus.players.mind import Mind
 from hopplus.types import State, View
 
@@ -93,7 +94,7 @@ def seen_by(game: Game, stretch: Stretch, seat: jax.Array, own: jax.Array) -> Se
 class Hindsight:
     """Selects goals by the configuration."""
 
-    part: InferencePart
+    part: GoalsContext
     config: GoalOnline
 
     def __call__(self, mind: Mind, seen: Seen, key: jax.Array) -> Target:

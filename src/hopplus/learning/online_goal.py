@@ -16,7 +16,7 @@ from hopplus.learning.online import Beside, Judge, OnlinePart, by_set, descend, 
 from hopplus.learning.ppo import Batch
 from hopplus.learning.ring import drawn_rows, rows_at
 from hopplus.models.goal import GoalPrior
-from hopplus.models.inference import GoalInference, InferencePart
+from hopplus.models.inference import GoalInference
 from hopplus.models.opponent import OpponentModel
 from hopplus.models.part import Metrics
 from hopplus.players.context.goals import GoalsContext
@@ -60,10 +60,10 @@ class OnlineGoal(OnlinePart):
     name: ClassVar[str] = "goal"
 
     @property
-    def part(self) -> InferencePart:
+    def part(self) -> GoalsContext:
         context = self.actor.context
         assert isinstance(context, GoalsContext)  # which is what goals are learned for
-        return context.part
+        return context
 
     @property
     def hindsight(self) -> Hindsight:

@@ -42,7 +42,7 @@ class Actor:
             policy = policy.widened(size, jax.random.fold_in(key, 6))
         else:
             policy = ActorCritic(self.shape, self.actions, self.net, key, size)
-        return Mind(policy, self.context.init(key), **self.parts.init(key))
+        return Mind(policy, context=self.context.init(key), **self.parts.init(key))
 
     def start(self) -> Memory:
         return self.context.start()

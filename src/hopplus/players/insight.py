@@ -15,7 +15,7 @@ from hopplus.players.actor import Actor
 from hopplus.players.mind import Mind
 from hopplus.players.mixture import Mixture
 from hopplus.players.planner import Planner
-from hopplus.players.player import Player
+from hopplus.players.player import Around, Player
 from hopplus.players.seating import Sitter
 from hopplus.types import Act, Memory, View
 
@@ -82,34 +82,14 @@ def looked_ahead(planner: Planner, mind: Mind, grown: Verdict) -> Ahead:
 
 
 @dataclass(frozen=True)
-class Telling:
+class Telling(Around):
     """A planner that acts as it does and tells what its search came to, in its acts' extras."""
 
     planner: Planner
 
     @property
-    def name(self) -> str:
-        return self.planner.name
-
-    @property
-    def shares_params(self) -> bool:
-        return self.planner.shares_params
-
-    def init(self, key: jax.Array) -> Mind:
-        return self.planner.init(key)
-
-    def start(self) -> Memory:
-        return self.planner.start()
-
-    @property
-    def carries(self) -> bool:
-        return self.planner.carries
-
-    def carry(self, memory: Memory, view: View) -> Memory:
-        return self.planner.carry(memory, view)
-
-    def meet(self, memory: Memory, others: jax.Array) -> Memory:
-        return self.planner.meet(memory, others)
+    def inner(self) -> Planner:
+        return self.planner
 
     def act(self, params: Mind, memory: Memory, view: View, key: jax.Array) -> tuple[Memory, Act]:
         memory, act, grown = self.planner.decide(params, memory, view, key)

@@ -13,7 +13,7 @@ class Mind(eqx.Module):
     """Everything one seat has learned; None for models it does without."""
 
     policy: ActorCritic
-    context: Params = ()  # of what it makes of the others
     prior: GoalPrior | None = None
+    context: Params = ()  # of what it makes of the others
     opponents: OpponentModel | None = None  # [N - 1, ...] one for each other, in the seats' order
     world: World | None = None

@@ -28,6 +28,7 @@ from hopplus.players.actor import Actor
 from hopplus.players.choice import act_from
 from hopplus.players.context.context import suppose
 from hopplus.players.mind import Mind
+from hopplus.players.player import Around
 from hopplus.types import Act, Memory, View
 
 # [N - 1, A] log-probabilities of what the others do, from a scene, what is inferred and goals
@@ -46,7 +47,7 @@ class Thought(eqx.Module):
 
 
 @dataclass(frozen=True)
-class Planner:
+class Planner(Around):
     """Searches with the mind of an actor: its policy is the prior, its value the leaves', and the
     others act as its models of them say or, without any, as it would in their place."""
 
@@ -55,28 +56,8 @@ class Planner:
     config: SearchConfig
 
     @property
-    def name(self) -> str:
-        return self.actor.name
-
-    @property
-    def shares_params(self) -> bool:
-        return self.actor.shares_params
-
-    def init(self, key: jax.Array) -> Mind:
-        return self.actor.init(key)
-
-    def start(self) -> Memory:
-        return self.actor.start()
-
-    @property
-    def carries(self) -> bool:
-        return self.actor.carries
-
-    def carry(self, memory: Memory, view: View) -> Memory:
-        return self.actor.carry(memory, view)
-
-    def meet(self, memory: Memory, others: jax.Array) -> Memory:
-        return self.actor.meet(memory, others)
+    def inner(self) -> Actor:
+        return self.actor
 
     def act(self, params: Mind, memory: Memory, view: View, key: jax.Array) -> tuple[Memory, Act]:
         memory, act, _ = self.decide(params, memory, view, key)

@@ -78,32 +78,53 @@ class Plain:
         return memory
 
 
-@dataclass(frozen=True)
-class Own:
-    """Somebody's own player, called by the name that finds it again, whatever it calls itself."""
+class Around:
+    """A player around another, who answers for it in everything but its acts."""
 
-    name: str
-    player: Player
+    @property
+    def inner(self) -> Player:
+        """The other."""
+        raise NotImplementedError
+
+    @property
+    def name(self) -> str:
+        return self.inner.name
 
     @property
     def shares_params(self) -> bool:
-        return self.player.shares_params
+        return self.inner.shares_params
 
     @property
     def carries(self) -> bool:
-        return self.player.carries
+        return self.inner.carries
 
     def init(self, key: jax.Array) -> Params:
-        return self.player.init(key)
+        return self.inner.init(key)
 
     def start(self) -> Memory:
-        return self.player.start()
+        return self.inner.start()
 
     def meet(self, memory: Memory, others: jax.Array) -> Memory:
-        return self.player.meet(memory, others)
+        return self.inner.meet(memory, others)
 
     def carry(self, memory: Memory, view: View) -> Memory:
-        return self.player.carry(memory, view)
+        return self.inner.carry(memory, view)
+
+
+@dataclass(frozen=True)
+class Own(Around):
+    """Somebody's own player, called by the name that finds it again, whatever it calls itself."""
+
+    called: str
+    player: Player
+
+    @property
+    def name(self) -> str:
+        return self.called
+
+    @property
+    def inner(self) -> Player:
+        return self.player
 
     def act(self, params: Params, memory: Memory, view: View, key: jax.Array) -> tuple[Memory, Act]:
         return self.player.act(params, memory, view, key)

@@ -7,7 +7,6 @@ from hopplus.config import MIXED, ConfigError, TrainConfig
 from hopplus.games.game import Game
 from hopplus.models.belief import BeliefPart
 from hopplus.models.goal import GoalPart
-from hopplus.models.inference import InferencePart
 from hopplus.players.context.belief import BeliefContext
 from hopplus.players.context.context import Context
 from hopplus.players.context.goals import GoalsContext
@@ -33,7 +32,7 @@ def _make_goals(game: Game, config: TrainConfig) -> Context:
     prior = GoalPart(game.shape, actions, c.prior)
     goals = game.seats - 1 if c.about == "each" else 1
     of_each = c.history == "each"
-    return GoalsContext(InferencePart(prior, game.seats, goals, c.hidden, c.across, of_each))
+    return GoalsContext(prior, game.seats, goals, c.hidden, c.across, of_each)
 
 
 def _make_belief(game: Game, config: TrainConfig) -> Context:
