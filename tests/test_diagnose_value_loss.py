@@ -144,15 +144,20 @@ def test_a_healthy_run_is_called_healthy() -> None:
     found = diagnosis()
     assert found.verdict.healthy
     assert [check.title for check in found.checks if check.fault] == []
-    assert all(found.sources["imagined"])  # which was learned from
-    assert found.world is not None
-    assert found.world.exact == [1.0, 1.0, 1.0]
-    assert found.world.reward_slope == pytest.approx([1.0, 1.0, 1.0])
-    assert found.world.reward_offset == pytest.approx([0.0, 0.0, 0.0], abs=1e-6)
-    assert (found.world.outside, found.world.predicted) == (0.0, found.world.observed)
-    assert found.opponents is not None
-    assert found.opponents.cross_entropy == pytest.approx(found.opponents.uniform, rel=1e-4)
-    assert len(found.records) == 3
+    assert all(found.seen.sources["imagined"])  # which was learned from
+    assert found.seen.world is not None
+    assert found.seen.world.exact == [1.0, 1.0, 1.0]
+    assert found.seen.world.reward_slope == pytest.approx([1.0, 1.0, 1.0])
+    assert found.seen.world.reward_offset == pytest.approx([0.0, 0.0, 0.0], abs=1e-6)
+    assert (found.seen.world.outside, found.seen.world.predicted) == (
+        0.0,
+        found.seen.world.observed,
+    )
+    assert found.seen.opponents is not None
+    assert found.seen.opponents.cross_entropy == pytest.approx(
+        found.seen.opponents.uniform, rel=1e-4
+    )
+    assert len(found.seen.subject.records) == 3
 
 
 def test_what_cannot_be_told_yet_is_not_called_healthy() -> None:
@@ -226,8 +231,10 @@ def test_models_that_mislead() -> None:
     )
     found = diagnose_value_loss(start.subject(opponents=models), 1, silent)
     assert found.verdict.name == "opponents-wrong"
-    assert found.opponents is not None
-    for own, even in zip(found.opponents.cross_entropy, found.opponents.uniform, strict=True):
+    assert found.seen.opponents is not None
+    for own, even in zip(
+        found.seen.opponents.cross_entropy, found.seen.opponents.uniform, strict=True
+    ):
         assert own > 2 * even
         assert np.log(2) < even < np.log(7)
 
@@ -239,11 +246,11 @@ def test_rewards_that_are_large() -> None:
     config = replace(CONFIG, game=game, ppo=ppo, steps=40 * PPO.steps)
     found = diagnose_value_loss(trained(config), 1, silent)
     assert found.verdict.name == "reward-scale"
-    assert (found.experiments, found.world, found.opponents) == ([], None, None)
+    assert (found.seen.experiments, found.seen.world, found.seen.opponents) == ([], None, None)
 
 
 def test_experiments_begin_at_one_checkpoint_and_differ_in_one_thing() -> None:
-    found = {trial.name: trial for trial in diagnosis().experiments}
+    found = {trial.name: trial for trial in diagnosis().seen.experiments}
     assert list(found) == [
         "as it is",
         "real steps only",
@@ -294,7 +301,9 @@ def test_everything_can_be_written(tmp_path: Path, capsys: pytest.CaptureFixture
     told = json.loads(capsys.readouterr().out)
     assert told["verdict"] == "healthy"
     assert list(told["sources"]) == ["real", "imagined"]
-    assert [row["name"] for row in told["experiments"]] == [one.name for one in found.experiments]
+    assert [row["name"] for row in told["experiments"]] == [
+        one.name for one in found.seen.experiments
+    ]
     text = page.read_text(encoding="utf-8")
     for words in ("critic on both", "imagined, seat 2", "not learned", "data:image/svg+xml"):
         assert words in text
@@ -340,7 +349,7 @@ def test_a_log_of_any_number_of_seeds_is_drawn(seeds: int, tmp_path: Path) -> No
         for record in subject.records
     ]
     found = diagnose_value_loss(replace(subject, records=records), 1, silent)
-    assert [len(record["value_loss"]) for record in found.records] == [seeds] * 3
+    assert [len(record["value_loss"]) for record in found.seen.subject.records] == [seeds] * 3
     titles = [section.title for section in draw_sections(found)]
     assert "Experiments from the same checkpoint" in titles
 

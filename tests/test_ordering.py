@@ -11,7 +11,6 @@ from hopplus.diagnosis.finding import to_json
 from hopplus.diagnosis.seats.ordering import (
     ROUNDS,
     TRIED,
-    analyse_variance,
     compare_direction,
     compare_episodes,
     compare_runs,
@@ -19,6 +18,7 @@ from hopplus.diagnosis.seats.ordering import (
     estimate_episodes,
     estimate_runs,
     find_fewest_runs,
+    find_power,
     least_p_value,
 )
 from hopplus.diagnosis.seats.returns import late_returns
@@ -177,14 +177,14 @@ def test_returns_that_are_not_numbers_are_not_compared() -> None:
         compare_episodes(returns)
 
 
-def test_runs_with_normal_noise_are_tested_as_in_blocks() -> None:
-    """By a two-way analysis of variance, sums of squares one after the other."""
-    runs = np.random.default_rng(0).normal(size=(6, 4)) + np.array([0.0, 0.0, 0.0, 1.0])
-    total = ((runs - runs.mean()) ** 2).sum()
-    blocks = 4 * ((runs.mean(axis=1) - runs.mean()) ** 2).sum()
-    seats = 6 * ((runs.mean(axis=0) - runs.mean()) ** 2).sum()
-    statistic = (seats / 3) / ((total - blocks - seats) / 15)
-    assert analyse_variance(runs[None])[0] == pytest.approx(stats.f.sf(statistic, 3, 15), rel=1e-3)
+def test_the_power_of_a_test_is_that_of_the_noncentral_f() -> None:
+    """Of 6 runs of 4 seats, of which one is off by 1.2 times the noise: by blocks, 3 and 15 degrees
+    of freedom, and all means apart by 6 (3 / 4) 1.44 in all."""
+    rng = np.random.default_rng(0)
+    limit = stats.f.isf(0.05, 3, 15)
+    expected = stats.ncf.sf(limit, 3, 15, 6 * 0.75 * 1.44)
+    found = np.mean([find_power(6, 4, 1.44, 0.05, rng) for _ in range(20)])
+    assert found == pytest.approx(expected, abs=0.01)
 
 
 def test_how_many_runs_it_takes() -> None:

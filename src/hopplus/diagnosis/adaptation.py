@@ -76,13 +76,8 @@ def check_inference(found: Sequence[Introspection]) -> Check:
         f" others' kinds from what it infers, {first.times[place]} steps in; chance is"
         f" {first.chance:.3f}, and above {wanted:.3f} it counts as known."
     )
-    return Check(
-        title,
-        says,
-        "lost-in-inference" if side == "below" else None,
-        {"read": read[:, place].tolist(), "wanted": wanted},
-        "" if side else MORE_SEEDS,
-    )
+    figures = {"read": read[:, place], "wanted": wanted}
+    return _judge(title, says, "lost-in-inference", figures, side)
 
 
 def check_models(found: Sequence[Introspection]) -> Check | None:
@@ -104,13 +99,8 @@ def check_models(found: Sequence[Introspection]) -> Check | None:
         f"The models predict {estimate(right)} of the others' actions; the best possible is"
         f" {best.mean():.3f}, guessing {even.mean():.3f}: {share.mean():.0%} of the way."
     )
-    return Check(
-        title,
-        says,
-        "lost-in-models" if side == "below" else None,
-        {"right": right.tolist(), "best": best.tolist(), "guessed": even.tolist()},
-        "" if side else MORE_SEEDS,
-    )
+    figures = {"right": right, "best": best, "guessed": even}
+    return _judge(title, says, "lost-in-models", figures, side)
 
 
 def check_policy(found: Sequence[Introspection]) -> Check | None:
@@ -129,13 +119,14 @@ def check_policy(found: Sequence[Introspection]) -> Check | None:
         f" variation), with what is inferred in another game among the same ones by"
         f" {estimate(alike)}."
     )
-    return Check(
-        title,
-        says,
-        "lost-in-policy" if "below" in (moves, listens) else None,
-        {"moved_other": other.tolist(), "moved_alike": alike.tolist()},
-        "" if moves and listens else MORE_SEEDS,
-    )
+    figures = {"moved_other": other, "moved_alike": alike}
+    return _judge(title, says, "lost-in-policy", figures, moves, listens)
+
+
+def _judge(title: str, says: str, fault: str, figures: dict[str, Any], *sides: str) -> Check:
+    """Wrong if anything is below what is wanted; open if any side cannot be told."""
+    wrong = fault if "below" in sides else None
+    return Check(title, says, wrong, figures, "" if all(sides) else MORE_SEEDS)
 
 
 def compare(values: np.ndarray, wanted: float) -> Literal["above", "below", ""]:

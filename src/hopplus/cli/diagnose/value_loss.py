@@ -20,16 +20,16 @@ STEPS, QUICK_STEPS = 100_000, 40_000
 UPDATES, QUICK_UPDATES = 20, 6
 QUICK_GAMES = 128
 PIECES = 2  # of work besides training and experiments
-SOURCES = (
-    "source",
-    "steps",
-    "squared error",
-    "explained",
-    "mean return",
-    "variance",
-    "rewards",
-    "size of goals",
-)
+# What is told of each source, by the name of its column.
+SOURCES = {
+    "steps": "{steps:,}",
+    "squared error": "{value_loss:.3g}",
+    "explained": "{explained:.2f}",
+    "mean return": "{return_mean:.2f}",
+    "variance": "{return_variance:.3g}",
+    "rewards": "{reward[0]:.3g} to {reward[4]:.3g}",
+    "size of goals": "{goal_size:.2f}",
+}
 EXPERIMENTS = ("experiment", "value loss", "of imagined steps", "explained", "mean return")
 
 
@@ -63,7 +63,7 @@ class DiagnoseValueLoss(Diagnosing):
 def draw_sections(found: ValueLossDiagnosis) -> list[Section]:
     """Curves, experiments and sources, with their tables."""
     sections = [Section("Over time", pictures=[("over time", draw_time(found))])]
-    if found.experiments:
+    if found.seen.experiments:
         sections.append(
             Section(
                 "Experiments from the same checkpoint",
@@ -77,25 +77,17 @@ def draw_sections(found: ValueLossDiagnosis) -> list[Section]:
                         f"{one.explained[-1]:.2f}",
                         f"{one.returns[-1]:.2f}",
                     ]
-                    for one in found.experiments
+                    for one in found.seen.experiments
                 ],
             )
         )
     rows = [
-        [
-            f"{name}, seat {seat}",
-            f"{one.steps:,}",
-            f"{one.value_loss:.3g}",
-            f"{one.explained:.2f}",
-            f"{one.return_mean:.2f}",
-            f"{one.return_variance:.3g}",
-            f"{one.reward[0]:.3g} to {one.reward[-1]:.3g}",
-            f"{one.goal_size:.2f}",
-        ]
-        for name, by_set in found.sources.items()
+        [f"{name}, seat {seat}", *(text.format_map(vars(one)) for text in SOURCES.values())]
+        for name, by_set in found.seen.sources.items()
         for seat, one in zip(name_sets(found), by_set, strict=True)
         if one
     ]
     title = "What values learn from, by source and seat"
     pictures = [("distributions", draw_sources(found))]
-    return [*sections, Section(title, pictures=pictures, header=SOURCES, rows=rows)]
+    header = ["source", *SOURCES]
+    return [*sections, Section(title, pictures=pictures, header=header, rows=rows)]

@@ -66,20 +66,11 @@ def estimate_episodes(
     whole = float(samples.var(axis=0, ddof=1).mean()) if count > 1 else 0.0
     if whole == 0:
         return None
-    own = samples - samples.mean(axis=1, keepdims=True)
-    within = float(own.var(axis=0, ddof=1).mean()) * seats / (seats - 1)
-    rng = np.random.default_rng(seed)
-    one, episodes = int(seats - 1), int(3 * seats)
+    noise, rng = max(_noise(samples), 1e-9 * whole), np.random.default_rng(seed)
+    episodes = 3 * seats
     while episodes <= MOST_EPISODES:
-        # One seat of N that is off by d moves all means apart by d^2 (N - 1) / N in all.
-        moved = share**2 * whole * one / seats
-        two = (episodes - 1) * one
-        offset = episodes * moved / max(within, 1e-9 * whole)
-        drawn = (
-            rng.noncentral_chisquare(one, offset, 2_000) / one / (rng.chisquare(two, 2_000) / two)
-        )
-        if float((_tail(drawn, one, two) < p_value).mean()) >= POWER:
-            return episodes
+        if find_power(episodes, seats, share**2 * whole / noise, p_value, rng) >= POWER:
+            return int(episodes)
         episodes = math.ceil(1.1 * episodes)
     return None
 
@@ -90,31 +81,33 @@ def estimate_runs(samples: np.ndarray, gap: float, p_value: float, seed: int = 0
     count, seats = samples.shape
     if count < 2:
         return None
-    own = samples - samples.mean(axis=1, keepdims=True)  # what all seats share is no difference
-    spread = own - own.mean(axis=0)
-    deviation = math.sqrt(float((spread**2).sum()) / ((count - 1) * (seats - 1)))
-    rng = np.random.default_rng(seed)
+    # An analysis of variance with the runs as blocks, which the permutation test comes close to.
+    ratio, rng = gap**2 / max(_noise(samples), 1e-9 * gap**2), np.random.default_rng(seed)
     for runs in TRIED:
-        if least_p_value(runs, seats) >= p_value:
+        if least_p_value(runs, seats) >= p_value:  # so few cannot show it, however far it is off
             continue
-        drawn = rng.normal(0.0, deviation, (400, runs, seats))
-        drawn[:, :, 0] += gap
-        if float((analyse_variance(drawn) < p_value).mean()) >= POWER:
+        if find_power(runs, seats, ratio, p_value, rng) >= POWER:
             return runs
     return None
 
 
-def analyse_variance(runs: np.ndarray) -> np.ndarray:
-    """[D] p-values of [D, S, N] runs with normal noise: an analysis of variance with the runs as
-    blocks, which the permutation test comes close to and takes far longer."""
-    _, count, seats = runs.shape
-    means = runs.mean(axis=1, keepdims=True)
-    whole = runs.mean(axis=(1, 2), keepdims=True)
-    between = count * ((means - whole) ** 2).sum(axis=(1, 2)) / (seats - 1)
-    rest = runs - means - runs.mean(axis=2, keepdims=True) + whole
-    freedom = (count - 1) * (seats - 1)
-    within = (rest**2).sum(axis=(1, 2)) / freedom
-    return _tail(between / np.maximum(within, 1e-30), seats - 1, freedom)
+def _noise(samples: np.ndarray) -> float:
+    """The variance of [S, N] samples of one seat; what all seats share is no difference."""
+    seats = samples.shape[1]
+    own = samples - samples.mean(axis=1, keepdims=True)
+    return float(own.var(axis=0, ddof=1).mean()) * seats / (seats - 1)
+
+
+def find_power(
+    samples: int, seats: int, ratio: float, p_value: float, rng: np.random.Generator
+) -> float:
+    """How often F of so many samples shows, below that p-value, that one seat is off by d, where
+    `ratio` is d^2 by the variance of the noise; by draws of the noncentral F."""
+    one, two = seats - 1, (samples - 1) * (seats - 1)
+    # One seat of N that is off by d moves all means apart by d^2 (N - 1) / N in all.
+    between = rng.noncentral_chisquare(one, samples * ratio * one / seats, 2_000) / one
+    drawn = between / (rng.chisquare(two, 2_000) / two)
+    return float((_tail(drawn, one, two) < p_value).mean())
 
 
 def _tail(statistic: Any, one: int, two: int) -> np.ndarray:

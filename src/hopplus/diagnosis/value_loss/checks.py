@@ -38,7 +38,7 @@ MORE_GAMES = "give it more games (--ppo.games)."
 class ValueLossEvidence:
     """What the checks look at: one more update of one lane, its models, and the experiments."""
 
-    subject: Subject
+    subject: Subject  # its log has no row of that update, which has lanes where a log has seeds
     lesson: Lesson
     sources: Sources
     targets: TargetErrors

@@ -4,23 +4,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from hopplus.diagnosis.finding import Diagnosis, conclude, read_illnesses, run_checks
-from hopplus.diagnosis.laboratory import Record, lane_of
+from hopplus.diagnosis.laboratory import lane_of
 from hopplus.diagnosis.subject import OnStep, Subject
 from hopplus.diagnosis.value_loss.checks import CHECKS, ValueLossEvidence
-from hopplus.diagnosis.value_loss.experiments import Experiment, run_experiments
-from hopplus.diagnosis.value_loss.models import (
-    OpponentErrors,
-    WorldErrors,
-    compare_goals,
-    measure_opponents,
-    measure_world,
-)
-from hopplus.diagnosis.value_loss.sources import (
-    Sources,
-    TargetErrors,
-    compare_targets,
-    describe_sources,
-)
+from hopplus.diagnosis.value_loss.experiments import run_experiments
+from hopplus.diagnosis.value_loss.models import compare_goals, measure_opponents, measure_world
+from hopplus.diagnosis.value_loss.sources import compare_targets, describe_sources
 
 ILLNESSES = read_illnesses("value-loss")
 
@@ -29,18 +18,18 @@ ILLNESSES = read_illnesses("value-loss")
 class ValueLossDiagnosis(Diagnosis):
     """Everything that was seen, and what it means."""
 
-    seats: list[list[int]]  # [sets] whose parameters they are
-    records: list[Record]
-    sources: Sources
-    targets: TargetErrors
-    experiments: list[Experiment]
-    world: WorldErrors | None
-    opponents: OpponentErrors | None
+    seen: ValueLossEvidence
+
+    @property
+    def seats(self) -> list[list[int]]:
+        """[sets] whose parameters they are."""
+        found: list[list[int]] = self.seen.subject.learner.beside.seats.tolist()
+        return found
 
     @property
     def figures(self) -> dict[str, Any]:
-        names = ("seats", "sources", "targets", "experiments", "world", "opponents")
-        return {name: getattr(self, name) for name in names}
+        names = ("sources", "targets", "experiments", "world", "opponents")
+        return {"seats": self.seats, **{name: getattr(self.seen, name) for name in names}}
 
 
 def diagnose_value_loss(subject: Subject, updates: int, on_step: OnStep) -> ValueLossDiagnosis:
@@ -62,16 +51,4 @@ def diagnose_value_loss(subject: Subject, updates: int, on_step: OnStep) -> Valu
         subject, lesson, sources, targets, world, opponents, apart, experiments
     )
     checks = run_checks(CHECKS, seen)
-    return ValueLossDiagnosis(
-        subject.name,
-        checks,
-        conclude(checks, ILLNESSES),
-        learner.beside.seats.tolist(),
-        # Without the update looked into: it has a row for each lane, the log one for each seed.
-        subject.records,
-        sources,
-        targets,
-        experiments,
-        world,
-        opponents,
-    )
+    return ValueLossDiagnosis(subject.name, checks, conclude(checks, ILLNESSES), seen)

@@ -21,7 +21,7 @@ def draw_time(diagnosis: ValueLossDiagnosis) -> "Figure":
     """Loss, explained variance, returns and values over the updates."""
     figure, axes = panels(14, 7.5, 2, 2)
     loss, explained, returns, rewards = axes.flat
-    records, names = diagnosis.records, name_sets(diagnosis)
+    records, names = diagnosis.seen.subject.records, name_sets(diagnosis)
     _draw_by_seat(loss, records, "value_loss", names)
     loss.set(title="Value loss of real steps, by seat", ylabel="squared error")
     _draw_by_seat(explained, records, "explained", names)
@@ -66,7 +66,7 @@ def draw_sources(diagnosis: ValueLossDiagnosis) -> "Figure":
     figure, axes = panels(14, 4, columns=3)
     for place, quantity in zip(axes[0], ("reward", "returns", "value"), strict=True):
         ticks: list[str] = []
-        for kind, (name, found) in enumerate(diagnosis.sources.items()):
+        for kind, (name, found) in enumerate(diagnosis.seen.sources.items()):
             for seat, source in zip(name_sets(diagnosis), found, strict=True):
                 if source:
                     _draw_box(place, len(ticks), getattr(source, quantity), colour(kind))
@@ -92,7 +92,7 @@ def draw_experiments(diagnosis: ValueLossDiagnosis) -> "Figure":
         "returns": "Return that values learn",
     }
     for place, (name, title) in zip(axes[0], titles.items(), strict=True):
-        for number, one in enumerate(diagnosis.experiments):
+        for number, one in enumerate(diagnosis.seen.experiments):
             values = getattr(one, name)
             updates = range(1, len(values) + 1)
             place.plot(updates, values, color=colour(number), marker="o", label=one.name)
