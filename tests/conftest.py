@@ -9,10 +9,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import jax
 import pytest
+import tyro._cli
 
 from hopplus.cli import main
 from hopplus.config import StagHuntConfig
@@ -20,7 +22,12 @@ from hopplus.games.game import views
 from hopplus.games.stag_hunt import StagHunt
 
 LEVEL_FLAG = "--xla_backend_optimization_level"
-QUICK_FLAGS = (f"{LEVEL_FLAG}=0", "--xla_cpu_use_fusion_emitters=false")
+# From the one that matters most on: a version of XLA may not know the later ones.
+QUICK_FLAGS = (
+    f"{LEVEL_FLAG}=0",
+    "--xla_cpu_use_fusion_emitters=false",
+    "--xla_cpu_parallel_codegen_split_count=1",  # the workers use all cores already
+)
 
 
 def compile_quickly() -> None:
@@ -33,8 +40,8 @@ def compile_quickly() -> None:
     before = os.environ.get("XLA_FLAGS", "")
     if LEVEL_FLAG in before:
         return
-    for flags in (QUICK_FLAGS, QUICK_FLAGS[:1]):
-        quick = {"XLA_FLAGS": " ".join([*before.split(), *flags])}
+    for count in range(len(QUICK_FLAGS), 0, -1):
+        quick = {"XLA_FLAGS": " ".join([*before.split(), *QUICK_FLAGS[:count]])}
         ended = subprocess.run(
             [sys.executable, "-c", "import jax; jax.devices()"],
             env=os.environ | quick | {"JAX_PLATFORMS": "cpu"},
@@ -59,8 +66,29 @@ def collect_rarely() -> None:
     gc.set_threshold(200_000, 50, 100)
 
 
+def parse_quickly() -> None:
+    """Has tyro build the parser of a command once per process instead of once per command line:
+    tests read thousands of them, and building takes twenty times as long as reading.
+
+    Only the outermost call is replaced, so the parser itself is tyro's own. It is kept per type: a
+    test that changes what a type's options are has to use a type of its own.
+    """
+    build = tyro._cli._parsers.ParserSpecification.from_callable_or_type
+    built: dict[tuple[object, str], Any] = {}
+
+    def built_once(kind: Any, **given: Any) -> Any:
+        key = (kind, repr(given))
+        if key not in built:
+            built[key] = build(kind, **given)
+        return built[key]
+
+    specification = SimpleNamespace(from_callable_or_type=built_once)
+    tyro._cli._parsers = SimpleNamespace(ParserSpecification=specification)  # type: ignore
+
+
 listen_to_ctrl_c()
 collect_rarely()
+parse_quickly()
 compile_quickly()  # before anything below starts JAX; importing hopplus does not
 
 _SMALL_RUN = """
@@ -78,13 +106,6 @@ def record_small(out: Path, *more: str) -> Path:
     command = ["collect", "--players", MIXTURE, *SMALL_GAME, "--games", "64", "--out", str(out)]
     assert main([*command, "--episodes", "300", *more]) == 0
     return out
-
-
-@pytest.fixture
-def quick_parser(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Has tyro keep what it has found out about the settings, which it forgets after every command
-    line: for tests that read hundreds of them."""
-    monkeypatch.setattr("tyro._unsafe_cache.clear_cache", lambda: None, raising=False)
 
 
 @pytest.fixture(scope="session")
