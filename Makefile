@@ -2,11 +2,12 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help demo test lint types unit docs-test clean
+.PHONY: help demo test quick lint types unit docs-test clean
 
 help:
 	@echo "make demo   plays scripted players, trains PPO and HOP+ to the end, compares them, evaluates, writes demo/ppo.gif and demo/report.html"
 	@echo "make test   lint, types and tests (make lint, make types, make unit for one of them)"
+	@echo "make quick  lint and a minute's worth of tests, some of every part, to run while you work"
 	@echo "make docs-test   runs every command of README.md and docs/, made small"
 	@echo "make clean  removes the virtual environment and caches"
 	@echo "PYTHON=python3.12 chooses the interpreter; 3.11 or newer is needed"
@@ -33,13 +34,17 @@ lint: .venv/installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
+# Reading jax is most of what mypy does where it has no cache: two processes share it.
 types: .venv/installed
-	$(BIN)/mypy
+	MYPY_NUM_WORKERS=2 $(BIN)/mypy
 
 unit: .venv/installed
 	@{ command -v chromium || command -v chromium-browser || command -v google-chrome; } >/dev/null || \
 	  echo "no chromium here: tests of pages in a browser are skipped (Debian: apt install chromium)"
 	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile
+
+quick: lint
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile @tests/quick.txt
 
 docs-test: .venv/installed
 	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal tests/docs_check.py

@@ -9,18 +9,28 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import jax
 import pytest
+import tyro._cli
+from tyro._parsers import ParserSpecification
 
 from hopplus.cli import main
-from hopplus.config import StagHuntConfig
+from hopplus.config import StagHuntConfig, TrainConfig
 from hopplus.games.game import views
 from hopplus.games.stag_hunt import StagHunt
+from hopplus.learning.learner import Learner, Learning
+from hopplus.learning.programs import Update, first_and_next, next_of
 
 LEVEL_FLAG = "--xla_backend_optimization_level"
-QUICK_FLAGS = (f"{LEVEL_FLAG}=0", "--xla_cpu_use_fusion_emitters=false")
+# From the one that matters most on: a version of XLA may not know the later ones.
+QUICK_FLAGS = (
+    f"{LEVEL_FLAG}=0",
+    "--xla_cpu_use_fusion_emitters=false",
+    "--xla_cpu_parallel_codegen_split_count=1",  # the workers use all cores already
+)
 
 
 def compile_quickly() -> None:
@@ -33,8 +43,8 @@ def compile_quickly() -> None:
     before = os.environ.get("XLA_FLAGS", "")
     if LEVEL_FLAG in before:
         return
-    for flags in (QUICK_FLAGS, QUICK_FLAGS[:1]):
-        quick = {"XLA_FLAGS": " ".join([*before.split(), *flags])}
+    for count in range(len(QUICK_FLAGS), 0, -1):
+        quick = {"XLA_FLAGS": " ".join([*before.split(), *QUICK_FLAGS[:count]])}
         ended = subprocess.run(
             [sys.executable, "-c", "import jax; jax.devices()"],
             env=os.environ | quick | {"JAX_PLATFORMS": "cpu"},
@@ -59,9 +69,50 @@ def collect_rarely() -> None:
     gc.set_threshold(200_000, 50, 100)
 
 
+def parse_quickly() -> None:
+    """Has tyro build the parser of a command once per process instead of once per command line:
+    tests read thousands of them, and building takes twenty times as long as reading.
+
+    Only the outermost call is replaced, so the parser itself is tyro's own. It is kept per type: a
+    test that changes what a type's options are has to use a type of its own.
+    """
+    build = ParserSpecification.from_callable_or_type
+    built: dict[tuple[object, str], Any] = {}
+
+    def built_once(kind: Any, **given: Any) -> Any:
+        key = (kind, repr(given))
+        if key not in built:
+            built[key] = build(kind, **given)
+        return built[key]
+
+    specification = SimpleNamespace(from_callable_or_type=built_once)
+    vars(tyro._cli)["_parsers"] = SimpleNamespace(ParserSpecification=specification)
+
+
 listen_to_ctrl_c()
 collect_rarely()
+parse_quickly()
 compile_quickly()  # before anything below starts JAX; importing hopplus does not
+
+# Files that share what they compile: one worker takes all of a group.
+TOGETHER = (
+    ("test_hop_plus", "test_imagine", "test_hindsight", "test_foresight"),
+    ("test_diagnose_seats", "test_audit", "test_audit_steps", "test_diagnose_value_loss"),
+)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """As `--dist loadfile`, but that the files of a group stay together."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class LoadTogether(LoadScopeScheduling):  # type: ignore[misc]
+        def _split_scope(self, nodeid: str) -> str:
+            file = nodeid.partition("::")[0]
+            return next((group[0] for group in TOGETHER if Path(file).stem in group), file)
+
+    return LoadTogether(config, log) if config.getoption("dist") == "loadfile" else None
+
 
 _SMALL_RUN = """
 --game.size 3 --game.seats 2 --game.hares 2 --net.hidden 16 --ppo.games 16 --ppo.unroll 8
@@ -80,13 +131,6 @@ def record_small(out: Path, *more: str) -> Path:
     return out
 
 
-@pytest.fixture
-def quick_parser(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Has tyro keep what it has found out about the settings, which it forgets after every command
-    line: for tests that read hundreds of them."""
-    monkeypatch.setattr("tyro._unsafe_cache.clear_cache", lambda: None, raising=False)
-
-
 @pytest.fixture(scope="session")
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Such play, recorded once for all tests that only read it."""
@@ -97,8 +141,41 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def small_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The run `a` of 30 updates, trained once for all tests that only read it."""
     runs = tmp_path_factory.mktemp("runs")
-    assert main(["train", "ppo", "--runs", str(runs), "--name", "a", *SMALL_RUN]) == 0
+    with pytest.MonkeyPatch.context() as patch:
+        share_programs(patch)
+        assert main(["train", "ppo", "--runs", str(runs), "--name", "a", *SMALL_RUN]) == 0
     return runs / "a"
+
+
+@pytest.fixture
+def shared_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Has runs of the same settings share their compiled programs: for tests of what surrounds the
+    updates. It is not for tests that replace something that a program is made of, nor for runs with
+    players or models from elsewhere, which are part of theirs."""
+    share_programs(monkeypatch)
+
+
+def share_programs(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr("hopplus.learning.train.first_and_next", _shared_first_and_next)
+    patch.setattr("hopplus.learning.train.next_of", _shared_next_of)
+
+
+_beginnings: dict[TrainConfig, Learning] = {}
+_updates: dict[TrainConfig, Update] = {}
+
+
+def _shared_first_and_next(learner: Learner, config: TrainConfig) -> tuple[Learning, Update]:
+    assert "/" not in (config.seats or ""), "its program holds players from elsewhere"
+    if config not in _beginnings:
+        _beginnings[config], _updates[config] = first_and_next(learner, config)
+    # The update takes its argument over, so every run begins with a copy.
+    return jax.tree.map(lambda leaf: leaf.copy(), _beginnings[config]), _updates[config]
+
+
+def _shared_next_of(learner: Learner, config: TrainConfig) -> Update:
+    if config not in _updates:
+        _updates[config] = next_of(learner, config)
+    return _updates[config]
 
 
 @dataclass(frozen=True)

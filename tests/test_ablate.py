@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from conftest import share_programs
 from hopplus.cli import main, train
 from hopplus.config import TrainConfig
 from hopplus.evaluation.ablation import LADDER, Trace, choose, measure, seconds_per_update
@@ -140,6 +141,7 @@ def climbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     runs = tmp_path_factory.mktemp("runs")
     command = ["ablate", "ladder", *SMALL, "--runs", str(runs)]
     with pytest.MonkeyPatch.context() as patch:
+        share_programs(patch)
 
         def stop(progress: Progress, units: int, note: str = "") -> None:
             progress.done += units
@@ -152,6 +154,7 @@ def climbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert first.result() is None
     advances = []
     with pytest.MonkeyPatch.context() as patch:
+        share_programs(patch)
 
         def note_down(progress: Progress, units: int, note: str = "") -> None:
             progress.done += units

@@ -35,7 +35,6 @@ from hopplus.config import (
 )
 from hopplus.presets import ABOUT, PRESETS
 
-pytestmark = pytest.mark.usefixtures("quick_parser")
 FOUR = "stag,stag,hare,random"
 EVALUATE = ["evaluate", "--players", FOUR, "--episodes", "64", "--games", "32"]
 

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from conftest import share_programs
 from hopplus.cli import main
 from hopplus.cli.diagnose import common
 from hopplus.cli.diagnose.ending import finish
@@ -313,7 +314,9 @@ def made_by_training(runs: Path, name: str, *more: str) -> Path:
     """A run of 20 updates on the tiny game, so that episodes end in its last fifth."""
     size = "--net.hidden 8 --ppo.games 16 --ppo.unroll 8 --ppo.minibatches 2 --ppo.epochs 1"
     options = [*GAME_OPTIONS, *size.split(), "--steps", "2560", *more]
-    assert main(["train", "ppo", *options, "--runs", str(runs), "--name", name]) == 0
+    with pytest.MonkeyPatch.context() as patch:
+        share_programs(patch)
+        assert main(["train", "ppo", *options, "--runs", str(runs), "--name", name]) == 0
     return runs / name
 
 

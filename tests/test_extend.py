@@ -14,6 +14,7 @@ from hopplus.report.summary import summarise
 from hopplus.report.words import Words
 from hopplus.runs.folder import open_run
 
+pytestmark = pytest.mark.usefixtures("shared_programs")
 # Nothing falls over the run, so that a longer one is the same as one that was to be longer at once.
 STEADY = [*SMALL_RUN, "--ppo.no-anneal", "--ppo.entropy-end", "None", "--seeds", "1"]
 

@@ -51,3 +51,12 @@ def test_playing_and_learning_need_no_pictures() -> None:
         "import hopplus.cli\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_every_room_has_quick_tests() -> None:
+    """What `make quick` runs looks into every folder of the package."""
+    root = SOURCE.parents[1]
+    quick = [root / line for line in (root / "tests/quick.txt").read_text().split()]
+    rooms = {path.name for path in SOURCE.iterdir() if (path / "__init__.py").exists()}
+    seen = set().union(*(imported(path) for path in quick))
+    assert rooms <= seen, f"no quick test imports {rooms - seen}"

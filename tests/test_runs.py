@@ -26,6 +26,8 @@ from hopplus.learning.train import Moment, train
 from hopplus.runs import checkpoint
 from hopplus.runs.folder import LAYOUT, open_run
 
+pytestmark = pytest.mark.usefixtures("shared_programs")
+
 
 def command(runs: Path, name: str) -> list[str]:
     return ["train", "ppo", "--runs", str(runs), "--name", name, *SMALL_RUN]

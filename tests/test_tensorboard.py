@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from tensorboardX.proto.event_pb2 import Event, SessionLog
 
+from conftest import share_programs
 from hopplus.cli import main
 from hopplus.config import PPOConfig, StagHuntConfig, TrainConfig
 from hopplus.config.net import NetConfig
@@ -68,9 +69,11 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
         if moment.update == 7:
             raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt):
-        train(made, stop)
-    train(made)
+    with pytest.MonkeyPatch.context() as patch:
+        share_programs(patch)
+        with pytest.raises(KeyboardInterrupt):
+            train(made, stop)
+        train(made)
     return made
 
 

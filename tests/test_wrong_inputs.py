@@ -16,7 +16,6 @@ from hopplus.cli import _manual, main
 from hopplus.cli.reading.manual import COMMANDS, SUBCOMMANDS
 from hopplus.learning.dataset import FACTS
 
-pytestmark = pytest.mark.usefixtures("quick_parser")
 Damage = Callable[[Path], None]
 FOUR = "stag,stag,hare,random"
 
