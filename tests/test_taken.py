@@ -61,9 +61,7 @@ def test_nothing_is_a_goal_as_well() -> None:
 def test_models_learn_nothing_of_those_who_were_not_seen_to_take_anything() -> None:
     """Of all play, half of which tells what the second other was after."""
     actor = actor_of("opponent", "belief")
-    part = actor.parts.opponent
-    assert part is not None
-    online = OnlineOpponent(GAME_MADE, part, actor.context, OPPONENT, np.arange(3)[:, None], 1)
+    online = OnlineOpponent(GAME_MADE, actor, OPPONENT, np.arange(3)[:, None], 1)
     minds = jax.tree.map(lambda *one: jnp.stack(one), *(mind_of(actor, seed) for seed in range(3)))
     rows, games = PPO.unroll, PPO.games
     starts = jit(jax.vmap(jax.vmap(GAME_MADE.init)))

@@ -9,7 +9,6 @@ from typing import Annotated
 import numpy as np
 import tyro
 
-from hopplus.cli.diagnose.ending import print_sections
 from hopplus.cli.diagnose.measures import measure_sections
 from hopplus.cli.diagnose.models import measure_run, save_measures
 from hopplus.config import (
@@ -24,6 +23,7 @@ from hopplus.diagnosis.models.diagnosis import make_diagnosis, measure_seeds
 from hopplus.games import make_game
 from hopplus.learning.parts import doubts
 from hopplus.learning.pretrain import Epoch, new_pretrain, open_session, pretrain
+from hopplus.report.terminal import print_sections
 from hopplus.runs.folder import RunFolder, check_name
 from hopplus.runs.progress import Progress
 from hopplus.runs.watchdog import Watchdog, say

@@ -105,7 +105,7 @@ def data_audit(learner: Learner, trajectory: Trajectory, lesson: Lesson) -> Data
         for number, seats in enumerate(sets)
     ]
     present = np.asarray(trajectory.present).mean(axis=(0, 1))
-    by_field = map(list, zip(*audits, strict=True))
+    by_field: Any = map(list, zip(*audits, strict=True))
     return DataAudit(sets.tolist(), *by_field, [float(present[seats].mean()) for seats in sets])
 
 

@@ -5,16 +5,15 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from rich.console import Console
-from rich.table import Table
 
 from hopplus.cli.paged import this_command, written
 from hopplus.config import ConfigError
 from hopplus.diagnosis.finding import Diagnosis
 from hopplus.report.page import Page, Section
+from hopplus.report.terminal import print_sections
 from hopplus.runs.checkpoint import write_durably
 from hopplus.runs.folder import clear_errors
 
-SIGNS = {"good": "✓", "bad": "✗", "unknown": "?"}
 MARKS = {"fine": "good", "fault": "bad", "unknown": "unknown"}  # as pages name them
 
 
@@ -69,22 +68,3 @@ def finish(
     if refused:
         raise refused
     return 0
-
-
-def print_sections(sections: Sequence[Section]) -> None:
-    """Tables and checks for people, on stdout."""
-    console = Console(highlight=False)
-    for section in sections:
-        if section.rows:
-            table = Table(title=section.title, title_justify="left")
-            for place, name in enumerate(section.header):
-                table.add_column(name, justify="right" if place else "left")
-            for row in section.rows:
-                table.add_row(*row)
-            console.print(table)
-            if section.text:
-                print(section.text)
-        elif section.mark:
-            sign = SIGNS[section.mark]
-            console.print(f"{sign} {section.title}", style="bold", markup=False)
-            console.print(f"  {section.text}", markup=False)

@@ -7,7 +7,6 @@ from typing import Annotated
 
 import tyro
 
-from hopplus.cli.diagnose.ending import print_sections
 from hopplus.cli.diagnose.measures import measure_sections
 from hopplus.cli.options import check_positive
 from hopplus.cli.paged import this_command, written
@@ -18,6 +17,7 @@ from hopplus.learning.dataset import open_data
 from hopplus.learning.parts import load_parts
 from hopplus.report.figures.models import write_figures
 from hopplus.report.models import measured_page
+from hopplus.report.terminal import print_sections
 from hopplus.runs.folder import open_run
 from hopplus.runs.watchdog import Watchdog
 

@@ -29,7 +29,7 @@ RENAMED_IN = {
     "adapt": {"--learning-rate": "it is --ppo.learning-rate"},
 }
 # Commands there were.
-MOVED = {
+MOVED: dict[tuple[str, ...], str] = {
     ("bench", name): f"it is python -m benchmarks.{name}, in the repository"
     for name in ("faults", "report", "soak")
 }

@@ -93,7 +93,7 @@ def estimate_runs(samples: np.ndarray, gap: float, p_value: float, seed: int = 0
 
 def _noise(samples: np.ndarray) -> float:
     """The variance of [S, N] samples of one seat; what all seats share is no difference."""
-    seats = samples.shape[1]
+    seats = int(samples.shape[1])
     own = samples - samples.mean(axis=1, keepdims=True)
     return float(own.var(axis=0, ddof=1).mean()) * seats / (seats - 1)
 
