@@ -13,11 +13,16 @@ from hopplus.config import (
     ConfigError,
     GoalConfig,
     GoalOnline,
+    ImagineConfig,
     MemoryConfig,
     NetConfig,
+    OpponentOnline,
     PPOConfig,
+    SearchConfig,
     StagHuntConfig,
     TrainConfig,
+    WorldConfig,
+    WorldOnline,
 )
 from hopplus.games import make_game
 from hopplus.learning.hindsight import stretches_of
@@ -26,7 +31,7 @@ from hopplus.learning.moments import Moments
 from hopplus.learning.restore import make_learner, seat_names
 from hopplus.learning.rollout import rollout
 from hopplus.players.actor import make_actor
-from tiny_hop_plus import jit
+from tiny_hop_plus import begun, jit
 
 GAME = StagHuntConfig(size=3, seats=3, hares=2, horizon=4)
 PPO = PPOConfig(games=6, unroll=11, minibatches=2, epochs=1)
@@ -172,3 +177,48 @@ def test_company() -> None:
 def test_clear_errors(options: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["train", "ppo-memory", *options]) == 2
     assert said in capsys.readouterr().err
+
+
+TINY = {
+    "opponent": OpponentOnline(net=NetConfig(hidden=8), fits=1, batch=8, buffer=60),
+    "world": WorldOnline(model=WorldConfig(hidden=8), fits=1, batch=8, buffer=60),
+    "imagine": ImagineConfig(horizon=3, warm_up=0, gate=1.0, buffer=60),
+    "ppo": replace(PPO, games=16, minibatches=1),  # as many as have `begun`
+}
+TOGETHER: dict[str, Any] = {
+    "memory imagines": {"parts": ("opponent", "world", "imagination")},
+    "memory searches": {"parts": ("opponent",), "search": SearchConfig(simulations=2)},
+    "belief imagines": {
+        "parts": ("opponent", "belief", "world", "imagination"),
+        "memory": MemoryConfig(),
+    },
+}
+
+
+@pytest.mark.parametrize("kind", TOGETHER)
+def test_contexts_go_with_imagination_and_search(kind: str) -> None:
+    """The policy learns from what was given in play and in imagination, step by step."""
+    learner = make_learner(replace(CONFIG, **TINY, **TOGETHER[kind]), {})
+    now = begun(learner)
+
+    @jit
+    def updated(now: Learning) -> Any:
+        after, metrics, lesson = learner.update_shown(now)
+        found = lesson.batch
+        if learner.actor.context.learned_by_policy:
+            # With the parameters that played: models learn beside them before anything is imagined.
+            found = jax.vmap(learner.replayed)(now.params[learner.learning].context, found)
+        return after, metrics, lesson.batch, found.inferred
+
+    after, metrics, batch, again = updated(now)
+    assert all(np.isfinite(value).all() for value in metrics.values())
+    np.testing.assert_allclose(again, batch.inferred, atol=1e-5)
+    real = learner.config.steps
+    assert np.abs(batch.inferred[:, :real]).max() > 0.01
+    if learner.beside.dreams:
+        assert batch.inferred.shape[1] == real + learner.beside.dreams.rows
+        assert np.abs(batch.inferred[:, real:]).max() > 0.01
+    first, last = (one.params[learner.learning] for one in (now, after))
+    for part in ("policy", "context"):  # whatever the policy's loss improves
+        leaves = (jax.tree.leaves(getattr(one, part)) for one in (first, last))
+        assert all((a != b).any() for a, b in zip(*leaves, strict=True))
