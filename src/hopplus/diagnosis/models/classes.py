@@ -58,6 +58,13 @@ def bin_calibration(
     count = np.bincount(place, minlength=bins)
     said = np.bincount(place, weights=probability, minlength=bins)
     true = np.bincount(place, weights=happened, minlength=bins)
+    return describe_bins(count, true, said)
+
+
+def describe_bins(count: np.ndarray, true: np.ndarray, said: np.ndarray) -> list[dict[str, Any]]:
+    """Bins that hold anything, from how much is in each, how much of it happened, and the
+    probabilities added up; [bins] each."""
+    bins = len(count)
     return [
         {
             "from": number / bins,

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from hopplus.diagnosis.models.classes import describe_bins
 from hopplus.diagnosis.models.heldout import HeldOut
 from hopplus.diagnosis.models.measures import Measures
 from hopplus.diagnosis.models.world_errors import Errors, measure_errors
@@ -143,7 +144,11 @@ class WorldDiagnosis:
         loop = jax.device_get(_open_loop(sampler, params, held.source, chosen))
         figures = describe_errors(errors, channels)
         figures["open_loop"] = _loop_figures(*loop)
-        figures["calibration"] = _calibration(counts, channels)
+        figures["calibration"] = [
+            {"channel": name, **row}
+            for number, name in enumerate(channels)
+            for row in describe_bins(*counts[:, number])
+        ]
         tables = {name: figures[name] for name in ("channels", "open_loop", "calibration")}
         # By planes and by rewards in turn; seats at one board share errors: each moment once.
         by_error = [np.argsort(-error) for error in (errors.channel.sum(axis=1), errors.reward)]
@@ -223,20 +228,4 @@ def _loop_figures(
             "reward_mse": _mean(reward[counts[:, k], k], counts[:, k].sum()),
         }
         for k in range(counts.shape[1])
-    ]
-
-
-def _calibration(counts: np.ndarray, channels: list[str]) -> list[dict[str, Any]]:
-    """By channel and bin of the probability given, where any cell was given one."""
-    return [
-        {
-            "channel": name,
-            "from": place / BINS,
-            "to": (place + 1) / BINS,
-            "count": int(counts[0, number, place]),
-            "predicted": float(counts[2, number, place] / counts[0, number, place]),
-            "happened": float(counts[1, number, place] / counts[0, number, place]),
-        }
-        for number, name in enumerate(channels)
-        for place in np.flatnonzero(counts[0, number])
     ]
