@@ -20,8 +20,10 @@ from hopplus.report.words import Words
 from hopplus.runs.checkpoint import write_durably
 from hopplus.runs.folder import clear_errors
 
-ESTIMATES = ("mean_return", "difference", "timed_return", "timed_difference")
-ESTIMATES += ("iqm", "probability_of_improvement")
+ESTIMATES = (
+    *("mean_return", "difference", "timed_return", "timed_difference"),
+    *("iqm", "probability_of_improvement"),
+)
 
 
 def ladder_page(
