@@ -73,6 +73,7 @@ class BenchSearch:
         wanted = [(self.search.simulations, peer)]
         wanted += [(count, False) for count in CURVE if self.curve]
         config = TrainConfig(game=self.game, parts=self.parts)
+        make_planner(config, self.search)  # complains before work is announced
         speeds = []
         with Progress(
             "searching", len(wanted), "searches", first="busy with the first"
@@ -136,16 +137,22 @@ class SearchSpeed:
         return {**asdict(self), "ratio": self.ratio, "ratio_within": self.ratio_within}
 
 
+def make_planner(config: TrainConfig, search: SearchConfig) -> Planner:
+    """One who searches a tree, or `ConfigError`."""
+    game = make_game(config.game)
+    planner = with_search(make_actor("bench", game, config), game, search)
+    if not isinstance(planner, Planner) or search.kind != "tree":
+        raise ConfigError("bench search needs --search.kind tree and at least one simulation")
+    return planner
+
+
 class Roots:
     """Fresh minds in every seat of fresh games, about to decide."""
 
     def __init__(self, config: TrainConfig, search: SearchConfig, games: int, seed: int) -> None:
-        game = make_game(config.game)
+        self.planner = make_planner(config, search)
+        game = self.planner.game
         self.config, self.games = search.within(game.horizon), games
-        planner = with_search(make_actor("bench", game, config), game, search)
-        if not isinstance(planner, Planner) or search.kind != "tree":
-            raise ConfigError("bench search needs --search.kind tree and at least one simulation")
-        self.planner = planner
         self.seats = game.seats
         key_minds, key_games = jax.random.split(jax.random.key(seed))
         init = jax.jit(jax.vmap(self.planner.init))

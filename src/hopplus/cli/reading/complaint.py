@@ -29,8 +29,8 @@ RENAMED_IN = {
     "adapt": {"--learning-rate": "it is --ppo.learning-rate"},
 }
 # Commands there were.
-MOVED: dict[tuple[str, ...], str] = {
-    ("bench", name): f"it is python -m benchmarks.{name}, in the repository"
+MOVED = {
+    f"bench {name}": f"it is python -m benchmarks.{name}, in the repository"
     for name in ("faults", "report", "soak")
 }
 # What the field calls things, by the last word of an option; the first that a command has is meant.
@@ -120,7 +120,7 @@ def _option(names: str) -> str:
 
 def no_command(word: str, path: tuple[str, ...], known: Sequence[str]) -> str:
     """A command, or one of a command's own, that there is not."""
-    if instead := MOVED.get((*path, word)):
+    if instead := MOVED.get(" ".join((*path, word))):
         return f"no command {word!r}: {instead}; {see(path)}"
     what = "preset" if path == ("train",) else "command"
     hint = _said(difflib.get_close_matches(word.lower(), known, 1))
