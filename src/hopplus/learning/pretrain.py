@@ -24,12 +24,11 @@ from hopplus.learning.parts import (
 )
 from hopplus.learning.samples import Source, seat_steps, source_of
 from hopplus.learning.seeds import seed_keys
-from hopplus.learning.tensorboard_curves import fitting_curves
 from hopplus.runs.checkpoint import TRAINING, steps_of
 from hopplus.runs.folder import RunError, RunFolder, Saved, spoilt
 from hopplus.runs.interrupt import patient_interrupt
 from hopplus.runs.making import make_run
-from hopplus.runs.tensorboard import tensorboard
+from hopplus.runs.tensorboard import fitting_curves, tensorboard
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,14 @@
 """What TensorBoard shows of a run: curves by the names that CleanRL made known."""
 
 import time
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 
-from hopplus.config import PretrainConfig, TrainConfig
+from hopplus.config import TrainConfig
 from hopplus.learning.auxiliary_models import counts_by_action, gate_of
 from hopplus.learning.restore import learning_seats
+from hopplus.runs.tensorboard import Record, by_seed
 
 LOSSES = {
     "policy_loss": "policy_loss",
@@ -19,7 +19,6 @@ LOSSES = {
     "gradient_norm": "gradient_norm",
     "explained": "explained_variance",
 }
-Record = Mapping[str, Any]
 
 
 class Pace:
@@ -44,26 +43,6 @@ def training_curves(
     if steps_per_second is not None:
         curves["charts/SPS"] = steps_per_second
     return curves | _returns(record, config) | _losses(record, config) | _models(record)
-
-
-def fitting_curves(record: Record, config: PretrainConfig) -> dict[str, float]:
-    """Of an epoch of fitting a model: losses in all and by part, and by seed."""
-    curves = {}
-    for name, values in record.items():
-        if name == "update":
-            continue
-        if name == "best_epoch":
-            shown = "charts/best_epoch"
-        else:  # fitted_loss, held_out_loss; fitted/kl, held_out/kl
-            shown = f"losses/{name.removesuffix('_loss')}"
-        curves[shown] = float(np.mean(values))
-        curves |= _by_seed(shown.partition("/")[2], values, config.seed)
-    return curves
-
-
-def _by_seed(name: str, values: Any, first: int) -> dict[str, float]:
-    seeds = enumerate(values, first)
-    return {f"by_seed/{name}/seed_{seed}": float(np.mean(value)) for seed, value in seeds}
 
 
 def _returns(record: Record, config: TrainConfig) -> dict[str, float]:
@@ -92,7 +71,7 @@ def _losses(record: Record, config: TrainConfig) -> dict[str, float]:
     for name, known in LOSSES.items():
         if name in record:
             curves[f"losses/{known}"] = float(np.mean(record[name]))
-            curves |= _by_seed(known, record[name], config.seed)
+            curves |= by_seed(known, record[name], config.seed)
     return curves
 
 

@@ -5,7 +5,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from hopplus.config import RunConfig, TrainConfig, flat, to_json
+import numpy as np
+
+from hopplus.config import PretrainConfig, RunConfig, TrainConfig, flat, to_json
+
+Record = Mapping[str, Any]
 
 
 @contextmanager
@@ -69,3 +73,24 @@ def table(settings: Mapping[str, Any]) -> str:
     """In Markdown, as TensorBoard shows it."""
     rows = (f"|{name}|{str(value).replace('|', '&#124;')}|" for name, value in settings.items())
     return "\n".join(["|setting|value|", "|-|-|", *rows])
+
+
+def fitting_curves(record: Record, config: PretrainConfig) -> dict[str, float]:
+    """Of an epoch of fitting a model: losses in all and by part, and by seed."""
+    curves = {}
+    for name, values in record.items():
+        if name == "update":
+            continue
+        if name == "best_epoch":
+            shown = "charts/best_epoch"
+        else:  # fitted_loss, held_out_loss; fitted/kl, held_out/kl
+            shown = f"losses/{name.removesuffix('_loss')}"
+        curves[shown] = float(np.mean(values))
+        curves |= by_seed(shown.partition("/")[2], values, config.seed)
+    return curves
+
+
+def by_seed(name: str, values: Any, first: int) -> dict[str, float]:
+    """Means of values [S, ...] of seeds from the `first` on."""
+    seeds = enumerate(values, first)
+    return {f"by_seed/{name}/seed_{seed}": float(np.mean(value)) for seed, value in seeds}
