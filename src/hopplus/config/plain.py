@@ -1,6 +1,7 @@
 """Settings as plain data and back."""
 
 import dataclasses
+import types
 import typing
 from collections.abc import Sequence
 from typing import Any, TypeVar
@@ -40,7 +41,14 @@ def flat(tree: dict[str, Any], above: str = "") -> dict[str, Any]:
     """Nested settings by their names with dots."""
     found: dict[str, Any] = {}
     for name, value in tree.items():
-        inner = next((option for option in options if dataclasses.is_dataclass(option)), None)
+        inner = isinstance(value, dict)
+        found |= flat(value, f"{above}{name}.") if inner else {f"{above}{name}": value}
+    return found
+
+
+def _restored(hint: Any, value: Any) -> Any:
+    options = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
+    inner = next((option for option in options if dataclasses.is_dataclass(option)), None)
     if inner is not None and value is not None:
         return from_json(typing.cast(type, inner), value)
     is_tuple = any(typing.get_origin(option) is tuple for option in options)
