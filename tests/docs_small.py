@@ -64,6 +64,7 @@ EXAMPLES = {
 PLACEHOLDERS = {
     "your.package:parallel_env": "hopplus.games.pettingzoo:parallel_env",
     "package.module:function": "hopplus.games.pettingzoo:parallel_env",
+    "coins:ROW": "toy_game:ROW",  # which is the file that docs/extending.md shows
 }
 # In running text these name a command; they are none without more.
 NAMES = (

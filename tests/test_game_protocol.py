@@ -1,6 +1,8 @@
 """What every game must do for everything else to work, on the real game and on a toy."""
 
+import re
 import warnings
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -9,6 +11,7 @@ import numpy as np
 import pytest
 from pettingzoo.test import parallel_api_test
 
+import hopplus
 from hopplus.config import NetConfig, PPOConfig, StagHuntConfig, TrainConfig
 from hopplus.evaluation.evaluate import evaluate, summarise
 from hopplus.evaluation.film import film
@@ -110,3 +113,25 @@ def test_learners_learn_it(game: Game) -> None:
     state: Any = jax.jit(learner.init)(KEY)
     _, metrics = jax.jit(learner.update)(state)
     assert np.isfinite(metrics["value_loss"]).all()
+
+
+SOURCE = Path(hopplus.__file__).parent
+# What only Stag-Hunt has: its settings, its actions, its class.
+OWN = re.compile(
+    r"\.(sight|weights|grace|strength|stags|hares|stag_hunters|stag_reward|hare_reward|board_seed)\b"
+    r"|\b(StagHunt\w*|HUNT_\w+|LETTERS)\b|getattr\(.*\"(sight|weights|grace|strength|stags|hares)\""
+)
+# The table of games by name has a row for it, and its settings stand there.
+AT_HOME = {"config/game.py", "config/__init__.py"}
+
+
+def test_nobody_outside_the_games_knows_one_of_them() -> None:
+    assert OWN.search("self.game.sight is None")
+    found = [
+        f"{path.relative_to(SOURCE)}:{number}: {line.strip()}"
+        for path in sorted(SOURCE.rglob("*.py"))
+        if "games" not in path.parts and str(path.relative_to(SOURCE)) not in AT_HOME
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if OWN.search(line)
+    ]
+    assert found == []

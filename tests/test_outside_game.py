@@ -25,21 +25,9 @@ from toy_game import ROW, Coins, CoinsConfig
 
 NAME = "toy_game:ROW"
 GAME = ["--game", NAME]
-TINY = [
-    "--net.hidden",
-    "8",
-    "--ppo.games",
-    "4",
-    "--ppo.unroll",
-    "8",
-    "--ppo.minibatches",
-    "1",
-    "--ppo.epochs",
-    "1",
-    "--steps",
-    "64",
-]
-MODELS = ["--opponent.fits", "1", "--goal.fits", "1", "--world.fits", "1", "--imagine.warm-up", "0"]
+_TINY = "--net.hidden 8 --ppo.games 4 --ppo.unroll 8 --ppo.minibatches 1 --ppo.epochs 1 --steps 64"
+_MODELS = "--opponent.fits 1 --goal.fits 1 --world.fits 1 --imagine.warm-up 0"
+TINY, MODELS = _TINY.split(), _MODELS.split()
 SEARCH = ["--search.simulations", "2", "--search.trees", "1"]
 PRESETS = {
     "ppo": [],

@@ -16,6 +16,7 @@ from hopplus.games import make_game
 from hopplus.planning.one_step import one_step
 from hopplus.planning.root import averaged, choice_of, with_noise
 from hopplus.planning.search import Found, Leaf, Reached, Verdict, search
+from hopplus.planning.simulate import Chance, draw_chance
 from hopplus.players.actor import make_actor
 from hopplus.players.planner import Planner, Thought
 from tiny_hop_plus import TINY, jit, of_seat, same
@@ -76,12 +77,12 @@ def looked(simulations: int, outcomes: int) -> Verdict:
     ).within(HORIZON)
     planner = Planner(actor, game, config)
 
-    def look(state: Any, chance: jax.Array) -> Found:
+    def look(state: Any, chance: Chance) -> Found:
         root, leaf = planner.root(mind, (), game.view(state, 0))
         return search(planner.expand(mind), root, leaf, chance, config)
 
     states = jax.tree.map(lambda *leaves: jnp.stack(leaves), *map(game.parse, LAYOUTS))
-    chance = jax.random.uniform(jax.random.key(0), (len(LAYOUTS), TREES, simulations, 1))
+    chance = draw_chance(jax.random.key(0), (len(LAYOUTS), TREES, simulations), 1)
     over_trees = jax.vmap(look, in_axes=(None, 0))
     over_states = jax.vmap(lambda state, chance: averaged(over_trees(state, chance)))
     found: Verdict = jit(over_states)(states, chance)

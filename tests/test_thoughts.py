@@ -15,6 +15,7 @@ from hopplus.learning.company import make_company
 from hopplus.learning.trained import Trained, read_player, write_player
 from hopplus.models.opponent import others_logits, others_views
 from hopplus.planning.search import search
+from hopplus.planning.simulate import Chance, draw_chance
 from hopplus.players.mixture import Mixture
 from hopplus.players.planner import Planner, with_search
 from tiny_hop_plus import jit, of_seat, same
@@ -37,7 +38,7 @@ def test_goals_are_inferred_every_so_many_steps_ahead(every: int) -> None:
     @jit
     def grow(key: jax.Array) -> Any:
         root, leaf = planner.root(mind, before, VIEW)
-        chance = jax.random.uniform(key, (SIMULATIONS, 2))
+        chance = draw_chance(key, (SIMULATIONS,), 2)
         tree = search(planner.expand(mind), root, leaf, chance, planner.config.within(12)).tree
         shown = jax.vmap(lambda place: views(GAME_MADE, place))(tree.nodes.place)
         return tree, jax.tree.map(lambda leaf: leaf[:, 0], shown), shown.legal
@@ -86,7 +87,7 @@ def test_a_step_ahead_is_one_of_the_game() -> None:
     @jit
     def both(state: Any, action: jax.Array) -> Any:
         root, _ = planner.root(mind, (), GAME_MADE.view(state, 0))
-        reached = planner.expand(mind)(root, action, chance)
+        reached = planner.expand(mind)(root, action, Chance(chance, jax.random.key(0)))
         others = (jnp.cumsum(root.others, axis=1) <= chance[:, None]).sum(axis=1)
         after, outcome = GAME_MADE.step(state, jnp.append(action, others), jax.random.key(0))
         shown = views(GAME_MADE, reached.node.place), views(GAME_MADE, after)

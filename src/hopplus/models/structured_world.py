@@ -1,7 +1,7 @@
 """A world model that can only say what is possible.
 
 A player is in one free cell or gone for good, and moves one cell at most; things on the board stay
-where they are or are taken.
+where they are or are taken. What a game brings back at random cannot be foreseen, so it is not.
 """
 
 from typing import NamedTuple
@@ -27,7 +27,7 @@ class StructuredWorld(eqx.Module):
 
     board: Board = eqx.field(static=True)
     seat: Layers  # surroundings, actions here, place -> a logit per move, of being gone; reward
-    thing: Layers  # actions here, kind -> logit of staying on the board
+    thing: Layers  # actions here, kind, whether somebody comes -> logit of staying on the board
     legal: Layers  # surroundings -> a logit per action
     end: Layers  # seats and things left, time -> logit of the end
 
@@ -37,7 +37,8 @@ class StructuredWorld(eqx.Module):
         around = 9 * (1 + board.kinds)
         acts = (board.seats + 2) * board.actions
         self.seat = Layers((around + acts + board.seats, hidden, hidden, len(MOVES) + 2), keys[0])
-        self.thing = Layers((board.actions + board.kinds, hidden, 1), keys[1])
+        sizes = (board.actions + board.kinds + board.walked, hidden, 1)
+        self.thing = Layers(sizes, keys[1])
         self.legal = Layers((around + 1, hidden, board.actions), keys[2])
         self.end = Layers((board.kinds + 4, hidden, 1), keys[3])
 
@@ -122,6 +123,9 @@ class StructuredWorld(eqx.Module):
         possible = jnp.append(free, jnp.ones((b.seats, 1), bool), axis=1)
         choices = jnp.where(possible, out[:, :-1], -1e9)
         stays = self._staying(seats, done_here)
+        if b.walked:
+            goes = acts[:, : len(MOVES) - 1] * free[:, :-1] * here.there[:, None]  # all but stay
+            stays = self._walked_onto(stays, _landing(here, b)[:, :-1], goes)
         return choices, stays, out[:, -1] * here.there
 
     def _staying(self, seats: jax.Array, acts: jax.Array) -> jax.Array:
@@ -133,13 +137,26 @@ class StructuredWorld(eqx.Module):
         b = self.board
         kinds = jnp.broadcast_to(jnp.eye(b.kinds), (b.seats, b.kinds, b.kinds))
         places = jnp.broadcast_to(acts[:, None], (b.seats, b.kinds, b.actions))
-        logits = self.thing(jnp.concatenate([places, kinds], axis=-1))[..., 0]  # [N, K]
-        nothing = jnp.zeros((b.kinds, b.actions))
-        alone = self.thing(jnp.concatenate([nothing, jnp.eye(b.kinds)], axis=-1))  # [K, 1]
+        nobody = jnp.zeros((b.seats, b.kinds, b.walked))
+        logits = self.thing(jnp.concatenate([places, kinds, nobody], axis=-1))[..., 0]  # [N, K]
+        alone = self._untouched(jnp.zeros((b.kinds, b.walked)))
         found = jnp.broadcast_to(alone, (b.kinds, seats.shape[1]))
         for seat in range(b.seats):
             found = jnp.where(seats[seat] > 0, logits[seat][:, None], found)
         return found
+
+    def _untouched(self, comes: jax.Array) -> jax.Array:
+        """[K, 1] logits of things staying where nobody stands, if somebody `comes` [K, 0 or 1]."""
+        nothing = jnp.zeros((self.board.kinds, self.board.actions))
+        kinds = jnp.eye(self.board.kinds)
+        return self.thing(jnp.concatenate([nothing, kinds, comes], axis=-1))
+
+    def _walked_onto(self, stays: jax.Array, landing: jax.Array, goes: jax.Array) -> jax.Array:
+        """[K, H*W] the logits `stays`, and other ones where a seat goes by a move: [N, moves] the
+        cells that moves lead to, and 1 for the move that it makes."""
+        cells = jnp.arange(stays.shape[1])
+        comes = ((landing[..., None] == cells) * goes[..., None]).any(axis=(0, 1))  # [H*W]
+        return jnp.where(comes, self._untouched(jnp.ones((self.board.kinds, 1))), stays)
 
     def _legality(self, then: "Standing", grounds: jax.Array) -> jax.Array:
         """[N, A] logits from where the seats are and what is on the board now."""

@@ -25,6 +25,7 @@ class Board:
     seats: int
     actions: int
     horizon: int
+    walked: bool = False  # some things are taken by walking onto them
 
     @property
     def kinds(self) -> int:
@@ -34,7 +35,8 @@ class Board:
 
 def board_of(game: Game) -> Board:
     """The board of a game."""
-    return Board(game.shape, game.seats, len(game.action_names), game.horizon)
+    walked = any(target.action is None for target in game.targets.values())
+    return Board(game.shape, game.seats, len(game.action_names), game.horizon, walked)
 
 
 class Prediction(eqx.Module):
