@@ -105,8 +105,16 @@ def data_audit(learner: Learner, trajectory: Trajectory, lesson: Lesson) -> Data
         for number, seats in enumerate(sets)
     ]
     present = np.asarray(trajectory.present).mean(axis=(0, 1))
-    by_field = map(list, zip(*audits, strict=True))
-    return DataAudit(sets.tolist(), *by_field, [float(present[seats].mean()) for seats in sets])
+    hashes, own_hashes, taken_from, after_leaving, rows = map(list, zip(*audits, strict=True))
+    return DataAudit(
+        seats=sets.tolist(),
+        hashes=hashes,
+        own_hashes=own_hashes,
+        taken_from=taken_from,
+        after_leaving=after_leaving,
+        rows=rows,
+        presence=[float(present[seats].mean()) for seats in sets],
+    )
 
 
 def _real(batch: Any, number: int) -> np.ndarray:
