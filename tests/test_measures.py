@@ -173,7 +173,7 @@ def test_what_is_no_number_is_null() -> None:
 
 
 def test_the_share_of_the_best_is_of_what_is_expected_of_one_not_told() -> None:
-    """Three steps of even chances, foreseen by luck: luck does not count."""
+    """Three steps of even chances, predicted by luck: luck does not count."""
     truth = np.array([[0.5, 0.5], [0.5, 0.5], [0.0, 1.0]])
     told, watching = truth, np.array([[0.6, 0.4], [0.6, 0.4], [0.3, 0.7]])
     guessing = np.array([[0.6, 0.4]] * 3)
@@ -189,10 +189,10 @@ def test_the_share_of_the_best_is_of_what_is_expected_of_one_not_told() -> None:
     assert figures["share_of_best"] == pytest.approx((1 / 3) / (2 / 3))
     recalls = [row["best_recall"] for row in figures["classes"]]
     assert recalls == pytest.approx([1.0, 0.5])
-    assert figures["never_foreseen"] == []
+    assert figures["never_predicted"] == []
     only_a = np.log(np.array([[0.9, 0.1]] * 3))
     missed = describe_predictions(only_a, np.array([0, 1, 1]), ["a", "b"], observers)
-    assert missed["never_foreseen"] == ["b"]
+    assert missed["never_predicted"] == ["b"]
 
 
 def test_a_picture_that_fails_takes_nothing_with_it(
