@@ -59,10 +59,12 @@ def test_layouts_round_trip(game: Game) -> None:
 
 def test_targets_show_where_they_can_be_taken(game: Game) -> None:
     """A seat on a target's plane may take it, and one elsewhere may not."""
-    states = jax.vmap(game.init)(jax.random.split(KEY, 64))
+    states = jax.jit(jax.vmap(game.init))(jax.random.split(KEY, 64))
+    step = jax.jit(jax.vmap(game.step))
+    see = jax.jit(jax.vmap(lambda state: views(game, state)))
     for _ in range(3):
-        states, _ = jax.jit(jax.vmap(game.step))(states, jnp.zeros((64, game.seats), jnp.int32))
-        seen = jax.jit(jax.vmap(lambda state: views(game, state)))(states)
+        states, _ = step(states, jnp.zeros((64, game.seats), jnp.int32))
+        seen = jax.device_get(see(states))
         for target in game.targets.values():
             on_it = (seen.planes[..., 0] * seen.planes[..., target.plane]).sum(axis=(2, 3)) > 0
             np.testing.assert_array_equal(seen.legal[..., target.action], on_it)
@@ -75,7 +77,8 @@ def test_players_play_it(game: Game) -> None:
     summary = summarise(game, seating, [episodes])
     assert 0 < summary.joint_return.episodes.mean <= game.best_joint_return
     assert episodes.length.max() <= game.horizon
-    frames = film(game, seating, seating.init(KEY), start(game, seating, KEY))
+    begun = jax.jit(lambda key: start(game, seating, key))(KEY)
+    frames = film(game, seating, seating.init(KEY), begun)
     assert len(frames) >= 2
 
 
