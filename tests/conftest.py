@@ -13,6 +13,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import pytest
 import tyro._cli
 from tyro._parsers import ParserSpecification
@@ -55,6 +56,13 @@ def compile_quickly() -> None:
             return
 
 
+def keep_small_programs() -> None:
+    """Has JAX's cache on disk keep the smallest programs too: most of those that run outside a
+    compiled function are needed again, by another worker or by a program that a test starts. JAX
+    has read the environment here already, but not in those."""
+    os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
+
+
 def listen_to_ctrl_c() -> None:
     """Whoever starts the tests in the background of a script has them ignore Ctrl-C, and with them
     the programs that some of them interrupt."""
@@ -92,26 +100,53 @@ def parse_quickly() -> None:
 listen_to_ctrl_c()
 collect_rarely()
 parse_quickly()
+keep_small_programs()
 compile_quickly()  # before anything below starts JAX; importing hopplus does not
 
-# Files that share what they compile: one worker takes all of a group.
-TOGETHER = (
-    ("test_hop_plus", "test_imagine", "test_hindsight", "test_foresight"),
+# The files that take longest, so that no worker is left alone with one of them at the end. Those
+# of a group share what they compile: one worker takes them all.
+COSTLY = (
     ("test_diagnose_seats", "test_audit", "test_audit_steps", "test_diagnose_value_loss"),
+    ("test_hop_plus", "test_imagine", "test_hindsight", "test_foresight"),
+    ("test_runs",),
+    ("test_adaptation",),
+    ("test_certificate",),
+    ("test_planner",),
+    ("test_learning",),
+    ("test_wrong_inputs",),
+    ("test_cli",),
+    ("test_resume_parts",),
+    ("test_pretrain",),
+    ("test_diagnose_command",),
 )
+
+
+def _place(file: str) -> int:
+    """Where in that order a file stands; those that are not in it come last."""
+    places = (n for n, group in enumerate(COSTLY) if Path(file).stem in group)
+    return next(places, len(COSTLY))
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if hasattr(config, "workerinput"):  # of pytest-xdist: by itself, the usual order is as good
+        items.sort(key=lambda item: _place(item.nodeid.partition("::")[0]))
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """As `--dist loadfile`, but that the files of a group stay together."""
+    """As `--dist loadfile`, in the order above and with the files of a group together."""
     from xdist.scheduler import LoadScopeScheduling
 
-    class LoadTogether(LoadScopeScheduling):  # type: ignore[misc]
+    class LoadInOrder(LoadScopeScheduling):  # type: ignore[misc]
         def _split_scope(self, nodeid: str) -> str:
             file = nodeid.partition("::")[0]
-            return next((group[0] for group in TOGETHER if Path(file).stem in group), file)
+            place = _place(file)
+            return COSTLY[place][0] if place < len(COSTLY) else file
 
-    return LoadTogether(config, log) if config.getoption("dist") == "loadfile" else None
+    if config.getoption("dist") != "loadfile":
+        return None
+    config.option.loadscopereorder = False  # by the number of tests, which says little here
+    return LoadInOrder(config, log)
 
 
 _SMALL_RUN = """
@@ -160,6 +195,7 @@ def share_programs(patch: pytest.MonkeyPatch) -> None:
     patch.setattr("hopplus.learning.train.next_of", _shared_next_of)
 
 
+_copied = jax.jit(lambda tree: jax.tree.map(jnp.copy, tree))  # one program, not one for each shape
 _beginnings: dict[TrainConfig, Learning] = {}
 _updates: dict[TrainConfig, Update] = {}
 
@@ -169,7 +205,7 @@ def _shared_first_and_next(learner: Learner, config: TrainConfig) -> tuple[Learn
     if config not in _beginnings:
         _beginnings[config], _updates[config] = first_and_next(learner, config)
     # The update takes its argument over, so every run begins with a copy.
-    return jax.tree.map(lambda leaf: leaf.copy(), _beginnings[config]), _updates[config]
+    return _copied(_beginnings[config]), _updates[config]
 
 
 def _shared_next_of(learner: Learner, config: TrainConfig) -> Update:

@@ -44,7 +44,7 @@ def test_sums_agree_with_each_other() -> None:
 def test_film_is_the_same_episode() -> None:
     """Number 3 of an evaluation, looked at one by one."""
     episodes = evaluate(GAME, SEATING, PARAMS, KEY, 32, GAMES)
-    play = start(GAME, SEATING, jax.random.fold_in(KEY, 3))
+    play = jax.jit(lambda key: start(GAME, SEATING, jax.random.fold_in(key, 3)))(KEY)
     frames = film(GAME, SEATING, PARAMS, play)
     assert len(frames) == episodes.length[3] + 1
     np.testing.assert_allclose(frames[-1].returns, episodes.returns[3], rtol=1e-6)
@@ -55,7 +55,8 @@ def test_film_by_hand() -> None:
     game = StagHunt(StagHuntConfig(size=3, seats=2, stags=1, hares=1, horizon=5))
     seating = seat_players("stag,hare", game)
     text = "0 S .\n. . .\n. h 1"
-    frames = film(game, seating, ((), ()), begin(game, seating, game.parse(text), KEY))
+    play = jax.jit(lambda state: begin(game, seating, state, KEY))(game.parse(text))
+    frames = film(game, seating, ((), ()), play)
     assert frames[0].layout == text
     assert frames[0].doing == ("", "")
     assert frames[1].layout == ".  0S .\n.  .  .\n.  1h ."

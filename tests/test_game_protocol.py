@@ -65,13 +65,13 @@ def test_targets_show_where_they_can_be_taken(game: Game) -> None:
     """A seat on a target's plane may take it, and one elsewhere may not; where walking onto it
     takes it, nobody stands on one, but some come where one was and have then taken it."""
     keys = jax.random.split(KEY, 64)
-    states = jax.vmap(game.init)(keys)
-    seen_by_all = jax.jit(jax.vmap(lambda state: views(game, state)))
-    before = seen_by_all(states)
+    states = jax.jit(jax.vmap(game.init))(keys)
+    step = jax.jit(jax.vmap(game.step))
+    see = jax.jit(jax.vmap(lambda state: views(game, state)))
+    before = jax.device_get(see(states))
     for move in (0, 2, 1):  # up, left, down
-        joint = jnp.full((64, game.seats), move, jnp.int32)
-        states, outcome = jax.jit(jax.vmap(game.step))(states, joint, keys)
-        seen = seen_by_all(states)
+        states, outcome = step(states, jnp.full((64, game.seats), move, jnp.int32), keys)
+        seen = jax.device_get(see(states))
         for kind, target in enumerate(game.targets.values()):
             on_it = (seen.planes[..., 0] * seen.planes[..., target.plane]).sum(axis=(2, 3)) > 0
             if target.action is not None:
@@ -93,7 +93,8 @@ def test_players_play_it(game: Game) -> None:
     assert summary.joint_return.episodes.mean <= game.best_joint_return
     assert (np.asarray(episodes.taken).sum(axis=0) > 0).any()
     assert episodes.length.max() <= game.horizon
-    frames = film(game, seating, seating.init(KEY), start(game, seating, KEY))
+    begun = jax.jit(lambda key: start(game, seating, key))(KEY)
+    frames = film(game, seating, seating.init(KEY), begun)
     assert len(frames) >= 2
 
 

@@ -41,6 +41,11 @@ def logits_function(player: str, config: StagHuntConfig) -> Callable[[Any, int],
     return jax.jit(logits)
 
 
+def seen_first(text: str) -> Any:
+    """What seat 0 sees of a board."""
+    return jax.jit(lambda state: GAME.view(state, 0))(GAME.parse(text))
+
+
 def plain_first_moves(here: int, things: np.ndarray, walls: np.ndarray) -> list[bool]:
     """The same by breadth-first search from every neighbour."""
 
@@ -122,7 +127,7 @@ def test_random_and_noisy_distributions() -> None:
 @pytest.mark.parametrize("name", ["random", "stag", "hare", "switch", "noisy-hare:0.3"])
 def test_actions_follow_the_distribution_given(name: str) -> None:
     text = "0 . . S \n . h . . \n . . . . \n h . . 1"
-    view = jax.tree.map(lambda leaf: leaf[0], views(GAME, GAME.parse(text)))
+    view = seen_first(text)
     who = scripted(name, GAME)
     act: Act
     _, act = jax.jit(jax.vmap(lambda key: who.act((), who.start(), view, key)))(
@@ -141,17 +146,15 @@ def test_actions_follow_the_distribution_given(name: str) -> None:
 
 
 def test_switch_draws_once_an_episode() -> None:
-    view = jax.tree.map(
-        lambda leaf: leaf[0], views(GAME, GAME.parse("0 . . S \n . . . . \n . . . . \n h . . 1"))
-    )
+    view = seen_first("0 . . S \n . . . . \n . . . . \n h . . 1")
     who = scripted("switch", GAME)
-    memory, act = jax.vmap(lambda key: who.act((), who.start(), view, key))(
+    memory, act = jax.jit(jax.vmap(lambda key: who.act((), who.start(), view, key)))(
         jax.random.split(jax.random.key(4), 2000)
     )
     assert stats.binomtest(int(memory.sum()), 2000, 0.5).pvalue > 0.001
     np.testing.assert_array_equal(act.goal, np.eye(2)[memory])
     np.testing.assert_array_equal(act.action, np.where(np.asarray(memory) == 0, RIGHT, DOWN))
-    again, act = jax.vmap(lambda memory, key: who.act((), memory, view, key))(
+    again, act = jax.jit(jax.vmap(lambda memory, key: who.act((), memory, view, key)))(
         memory, jax.random.split(jax.random.key(5), 2000)
     )
     np.testing.assert_array_equal(again, memory)
@@ -192,15 +195,15 @@ def test_seating_puts_each_player_in_its_seat() -> None:
     game = StagHunt(StagHuntConfig(size=6, seats=5, stags=2, hares=4))
     seating = seat_players("hare,stag,random,hare,stag", game)
     assert [seats.tolist() for _, seats in seating.groups] == [[0, 3], [1, 4], [2]]
-    seen = views(game, game.init(jax.random.key(2)))
+    seen = jax.jit(lambda key: views(game, game.init(key)))(jax.random.key(2))
     keys = jax.random.split(jax.random.key(9), 5)
     params = seating.init(jax.random.key(0))
     nobody = jnp.zeros(5, jnp.int32)  # there is no mixture
     _, acts = jax.jit(seating.act)(params, seating.start(nobody), seen, keys, nobody)
     for seat, player in enumerate(seating.players):
-        view = jax.tree.map(lambda leaf: leaf[seat], seen)  # noqa: B023
+        view = jax.tree.map(lambda leaf: np.asarray(leaf)[seat], seen)  # noqa: B023
         _, alone = jax.jit(player.act)((), player.start(), view, keys[seat])
-        together = jax.tree.map(lambda leaf: leaf[seat], acts)  # noqa: B023
+        together = jax.tree.map(lambda leaf: np.asarray(leaf)[seat], acts)  # noqa: B023
         jax.tree.map(np.testing.assert_array_equal, together, alone)
 
 

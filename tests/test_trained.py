@@ -56,7 +56,7 @@ def test_loaded_players_play_pettingzoo(run: Path) -> None:
 def test_loaded_players_are_the_runs_own(run: Path) -> None:
     """A greedy loaded player does what the run's network finds best, for each seat and seed."""
     game = StagHunt(GAME)
-    seen = views(game, game.init(jax.random.key(2)))
+    seen = jax.jit(lambda key: views(game, game.init(key)))(jax.random.key(2))
     said = set()
     for seed in (0, 1):
         players = hopplus.load_players(run, seed=seed, greedy=True)

@@ -25,6 +25,7 @@ from hopplus.learning.rollout import Play, begin
 from hopplus.players.seating import Seating
 from hopplus.runs.progress import Progress
 from hopplus.runs.watchdog import Watchdog
+from hopplus.types import State
 
 
 @dataclass(frozen=True)
@@ -89,9 +90,16 @@ class Replay(Playing):
         if not self.layout:
             return numbered(game, seating, self.seed, np.array([number]))
         key = jax.random.fold_in(play_key(self.seed), number)
-        play = begin(game, seating, game.parse(read_text(self.layout)), key)
-        one: Play = jax.tree.map(lambda leaf: leaf[None], play)
-        return one
+        state = game.parse(read_text(self.layout))
+
+        @jax.jit  # one program, where there would be a hundred: one for every operation
+        def begun(state: State, key: jax.Array) -> Play:
+            play = begin(game, seating, state, key)
+            one: Play = jax.tree.map(lambda leaf: leaf[None], play)
+            return one
+
+        found: Play = begun(state, key)
+        return found
 
     def _film(self, game: Game, company: Company) -> list[Frame]:
         key_params, _ = jax.random.split(jax.random.key(self.seed))
