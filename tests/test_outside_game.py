@@ -200,9 +200,9 @@ def test_certify_and_adapt(ppo: Path, runs: Path, capsys: pytest.CaptureFixture[
 
 def test_diagnose_seats(ppo: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = said(capsys, "diagnose", "seats", str(ppo), "--quick", "--episodes", "64")
-    rules = next(one for one in found["checks"] if one["name"] == "The game: rules")
-    assert rules["figures"]["known"]
-    assert rules["figures"]["different"] == 0
+    rules = next(one for one in found["checks"] if one["title"] == "The game: rules")
+    assert rules["known"]
+    assert rules["different"] == 0
 
 
 def test_docs_show_this_very_game() -> None:
