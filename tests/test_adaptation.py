@@ -12,8 +12,8 @@ import pytest
 from fake_runs import write_run
 from hopplus.cli import main
 from hopplus.config import (
-    GameConfig,
     StagHuntConfig,
+    default_game,
 )
 from hopplus.evaluation.adaptation import Adaptation, companies
 from hopplus.evaluation.certificate import Certificate, OnUpdate
@@ -92,7 +92,7 @@ def test_what_is_read_from_streams() -> None:
 
 def test_the_share_of_the_gap_that_is_closed() -> None:
     known = References(
-        GameConfig(),
+        default_game(),
         [("stag", "stag"), ("hare", "hare")],
         told=np.array([[3.0, 1.0], [3.0, 1.2]]),
         blind=np.array([[2.0, 0.0], [2.0, 0.2]]),
