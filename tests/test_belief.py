@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from hopplus.config import FOR_EVER, BeliefConfig, ConfigError
+from hopplus.config import FOR_EVER, BeliefConfig, ConfigError, make_config
 from hopplus.learning.rollout import rollout, start
 from hopplus.models.belief import BeliefMemory, BeliefPart
 from hopplus.players.scripted import Scripted, Seek, scripted
@@ -17,6 +17,7 @@ from hopplus.players.seating import Seating
 from hopplus.types import View
 from tiny_hop_plus import GAME, jit, same
 from tiny_search import GAME_MADE, actor_of, mind_of
+from toy_game import Coins
 
 RIGHT, STAY, HUNT_STAG, HUNT_HARE = 3, 4, 5, 6
 STAG, HARE = 0, 1
@@ -178,6 +179,28 @@ def test_who_stays_to_the_end_has_taken_nothing() -> None:
     often = expected + 1
     shares = often / often.sum(axis=1, keepdims=True)
     np.testing.assert_allclose(chance(begun.belief), shares, rtol=1e-6)
+
+
+def test_what_is_walked_onto_is_taken_though_nobody_leaves() -> None:
+    """In a game whose things come back: by what is gone from the cell that another came to."""
+    game = Coins()
+    part = BeliefPart(make_config("toy_game:ROW"), replace(CONFIG, none=True))
+    state = game.parse("1 g .\n. 0 .\n. . s")
+    before = game.view(state, 0)
+    seen = replace(part.start(), cell=part._cells(before), things=part._things(before))
+
+    def counted(memory: BeliefMemory, joint: list[int]) -> tuple[list[float], bool]:
+        after, _ = game.step(state, jnp.array(joint), jax.random.key(1))
+        counts, took = part._counted(memory, game.view(after, 0))
+        ended = part.again(memory, game.view(after, 0)).counts
+        np.testing.assert_allclose(ended, counts + jnp.array([0, 0, 1]) * ~took[:, None])
+        return counts[0].tolist(), bool(took[0])
+
+    assert counted(seen, [STAY, RIGHT]) == ([1, 0, 0], True)
+    assert counted(seen, [STAY, STAY]) == ([0, 0, 0], False)
+    assert counted(seen, [0, STAY]) == ([0, 0, 0], False)  # it is gone, but another took it
+    # Who has taken something before was not idle, though it is there to the end.
+    assert counted(replace(seen, took=jnp.array([True])), [STAY, STAY]) == ([0, 0, 0], True)
 
 
 def test_who_they_are_makes_no_difference() -> None:

@@ -13,10 +13,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from hopplus.cli.manual import COMMANDS
 
 from hopplus.cli import main
-from hopplus.config import ConfigError, find_game, from_json, make_config, to_json
+from hopplus.cli.reading.manual import COMMANDS
+from hopplus.config import ConfigError, GameConfig, find_game, from_json, make_config, to_json
 from hopplus.games import GAMES, make_game, register_game
 from hopplus.games.game import Game
 from hopplus.games.pettingzoo import parallel_env
@@ -86,7 +86,7 @@ def test_it_is_found_by_name_once_registered(
 
 def test_settings_are_read_by_the_games_name() -> None:
     config = make_config(NAME, seats=3)
-    again = from_json(type(config), json.loads(json.dumps(to_json(config))))
+    again = from_json(GameConfig, json.loads(json.dumps(to_json(config))))
     assert again == config
     assert make_game(config) == Coins(CoinsConfig(name=NAME, seats=3))
     assert make_game(config) is make_game(again)
@@ -200,9 +200,9 @@ def test_certify_and_adapt(ppo: Path, runs: Path, capsys: pytest.CaptureFixture[
 
 def test_diagnose_seats(ppo: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = said(capsys, "diagnose", "seats", str(ppo), "--quick", "--episodes", "64")
-    rules = next(one for one in found["checks"] if one["name"] == "The game: rules")
-    assert rules["figures"]["known"]
-    assert rules["figures"]["different"] == 0
+    rules = next(one for one in found["checks"] if one["title"] == "The game: rules")
+    assert rules["known"]
+    assert rules["different"] == 0
 
 
 def test_docs_show_this_very_game() -> None:
