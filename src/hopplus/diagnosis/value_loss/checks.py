@@ -10,7 +10,7 @@ import numpy as np
 from hopplus.diagnosis.audit import data_audit, target_audit
 from hopplus.diagnosis.finding import Check, Found, all_finite, join
 from hopplus.diagnosis.pipeline import DIVERGED, data_checks, mixing, target_check
-from hopplus.diagnosis.subject import Subject, last_fifth
+from hopplus.diagnosis.subject import Subject
 from hopplus.diagnosis.value_loss.experiments import REAL_ONLY, Experiment
 from hopplus.diagnosis.value_loss.models import OpponentErrors, WorldErrors
 from hopplus.diagnosis.value_loss.sources import Sources, StepSource, TargetErrors
@@ -64,7 +64,8 @@ class ValueLossEvidence:
     @property
     def explained(self) -> float:
         """Of the variance, over the last fifth of training."""
-        return float(np.mean([row["explained"] for row in last_fifth(self.subject.records)]))
+        late = self.subject.records[-max(1, len(self.subject.records) // 5) :]
+        return float(np.mean([record["explained"] for record in late]))
 
 
 def check_time(evidence: ValueLossEvidence) -> Check:
