@@ -13,13 +13,17 @@ import time
 import traceback
 import webbrowser
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
 import docs_small
+from benchmarks.breakdown import Breakdown
+from benchmarks.faults import FaultBench
+from benchmarks.report import ReportBench
+from benchmarks.soak import SoakBench
 from docs_markdown import Command, Step
 from hopplus.cli import main, parse
 from hopplus.cli.reading.manual import COMMANDS, SUBCOMMANDS
@@ -240,6 +244,8 @@ class _Page(HTMLParser):
 def known_options() -> set[str]:
     """The options of all commands, as `--help-all` has them; presets have the same."""
     found: set[str] = {"--help", "--help-all"}
+    for kind in (Breakdown, FaultBench, ReportBench, SoakBench):
+        found |= {f"--{one.name.replace('_', '-')}" for one in fields(kind)}
     for name in COMMANDS:
         inner = [[name, part] for part in SUBCOMMANDS.get(name, ())] or [[name]]
         for path in inner[:1] if name == "train" else inner:

@@ -1,5 +1,7 @@
 """`hopplus bench search`: its lines, its JSON, where the time goes, and what it refuses."""
 
+import contextlib
+import io
 import json
 from typing import Any
 
@@ -23,16 +25,14 @@ TINY = ["bench", "search", *_TINY.split()]
 @pytest.fixture(scope="module")
 def found() -> dict[str, Any]:
     """What it prints as JSON, of programs that are compiled quickly."""
-    said: list[str] = []
+    said = io.StringIO()
     jax.config.update("jax_disable_most_optimizations", True)
     try:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("builtins.print", lambda text: said.append(text))
+        with contextlib.redirect_stdout(said):
             assert main([*TINY, "--json"]) == 0
     finally:
         jax.config.update("jax_disable_most_optimizations", False)
-    (text,) = said
-    result: dict[str, Any] = json.loads(text)
+    result: dict[str, Any] = json.loads(said.getvalue())
     return result
 
 
