@@ -82,7 +82,7 @@ PARAMS = (jnp.log(jnp.array([1.0, 2.0, 5.0])), jnp.float32(2.0))
 
 def test_losses_by_hand() -> None:
     """Policies are 1/3, 2/3 among two and 1/8, 2/8, 5/8 among three; the value is 2."""
-    loss, found = imitation_loss(PARAMS, batch(), judge, value_weight=0.5)
+    loss, found = jax.jit(lambda: imitation_loss(PARAMS, batch(), judge, value_weight=0.5))()
     crosses = [
         -0.25 * np.log(1 / 3) - 0.75 * np.log(2 / 3),
         -0.5 * np.log(1 / 8) - 0.5 * np.log(2 / 8),
@@ -101,8 +101,8 @@ def test_losses_by_hand() -> None:
 def test_gradients_by_hand() -> None:
     """Finite, though some actions are illegal and some are never chosen: the policy's less the
     search's, on average over the three steps that count."""
-    slope, value_slope = jax.grad(
-        lambda params: imitation_loss(params, batch(), judge, value_weight=0.5)[0]
+    slope, value_slope = jax.jit(
+        jax.grad(lambda params: imitation_loss(params, batch(), judge, value_weight=0.5)[0])
     )(PARAMS)
     three = np.array([1, 2, 5]) / 8
     expected = (np.array([1 / 3, 2 / 3, 0]) - AIM[0] + three - AIM[1] + three - AIM[2]) / 3
@@ -113,6 +113,7 @@ def test_gradients_by_hand() -> None:
 def test_steps_that_do_not_count() -> None:
     """Whatever the search said of a seat that is gone or has no choice, and whatever came of it."""
 
+    @jax.jit
     def found(batch: Batch) -> Any:
         return jax.value_and_grad(
             lambda params: imitation_loss(params, batch, judge, value_weight=0.5), has_aux=True

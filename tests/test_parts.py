@@ -102,7 +102,7 @@ def test_steps_of_players_who_are_gone_never_enter(data: Data) -> None:
     """Whatever is written at steps where a seat is gone, loss and gradient stay, bit for bit; the
     same changes where it is present do not."""
     setting = make_setting(PARTS["opponent"], GAME)
-    params = setting.part.init(jax.random.key(0))
+    params = jax.jit(setting.part.init)(jax.random.key(0))
     samples = samples_of(setting, data)
     keys = jax.random.split(jax.random.key(0), 256)
     gone = jnp.arange(256) % 3 == 0
@@ -140,7 +140,7 @@ def test_a_player_without_a_choice_teaches_nothing(data: Data) -> None:
     samples = samples_of(setting, data, 4)
     legal = jnp.zeros((4, 7), bool).at[:, 4].set(True).at[2:, 0].set(True)
     forced = replace(samples, view=replace(samples.view, legal=legal))
-    weights = jax.vmap(setting.part.weight)(forced)
+    weights = jax.jit(jax.vmap(setting.part.weight))(forced)
     assert weights.tolist() == [0, 0, 1, 1]
 
 
@@ -154,7 +154,7 @@ def test_class_weights_by_hand(data: Data) -> None:
     assert class_weights_of(PARTS["opponent"], data) == ()
     setting = make_setting(PARTS["opponent-conv"], GAME, class_weights=tuple(weights.tolist()))
     samples = samples_of(setting, data)
-    found = jax.vmap(setting.part.weight)(samples)
+    found = jax.jit(jax.vmap(setting.part.weight))(samples)
     np.testing.assert_allclose(found, weights[np.asarray(samples.joint[:, 0])], rtol=1e-6)
 
 
@@ -162,7 +162,7 @@ def test_a_seed_that_has_stopped_keeps_its_best() -> None:
     """Losses 3, 2, then worse for `patience` epochs: what comes after counts no more."""
     setting = make_setting(replace(PARTS["opponent"], fit=FitConfig(patience=2)), GAME)
     fitter = Fitter(setting.part, setting.sampler, setting.config.fit, 1)
-    fit = fitter.init(jax.random.key(0))
+    fit = jax.jit(fitter.init)(jax.random.key(0))
     best = None
     for number, loss in enumerate([3.0, 2.0, 5.0, 4.0, 1.0]):
         moved = jax.tree.map(lambda leaf: leaf + 1, fit.params)
@@ -176,7 +176,7 @@ def test_a_seed_that_has_stopped_keeps_its_best() -> None:
 def test_an_opponent_is_only_given_legal_actions(data: Data) -> None:
     setting = make_setting(PARTS["opponent-caught"], GAME)
     samples = samples_of(setting, data)
-    params: Any = setting.part.init(jax.random.key(0))
+    params: Any = jax.jit(setting.part.init)(jax.random.key(0))
     log_probs = np.asarray(jax.jit(jax.vmap(params))(samples.view, samples.goal))
     np.testing.assert_array_equal(np.isfinite(log_probs), np.asarray(samples.view.legal))
     np.testing.assert_allclose(np.exp(log_probs).sum(axis=1), 1, rtol=1e-5)
@@ -188,7 +188,7 @@ def test_goals_in_hindsight_are_those_of_the_later_view(data: Data) -> None:
     prior = make_setting(PARTS["action-2"], GAME)
     part = prior.part
     assert isinstance(part, GoalPart)
-    params = part.init(jax.random.key(3))
+    params = jax.jit(part.init)(jax.random.key(3))
     config = PretrainOpponent(
         "", goal_run="somewhere", opponent=OpponentConfig("hindsight", net=SMALL)
     )
@@ -217,13 +217,13 @@ def test_drawn_goals() -> None:
     gaussian = GoalPart((3, 3, 5), 7, GoalConfig(size=2))
     code = GoalCode(jnp.array([1.0, -2.0]), jnp.log(jnp.array([0.5, 2.0])))
     keys = jax.random.split(jax.random.key(0), 20_000)
-    drawn = np.asarray(jax.vmap(lambda key: gaussian.drawn(code, key))(keys))
+    drawn = np.asarray(jax.jit(jax.vmap(lambda key: gaussian.drawn(code, key)))(keys))
     np.testing.assert_allclose(drawn.mean(axis=0), [1, -2], atol=0.05)
     np.testing.assert_allclose(drawn.std(axis=0), [0.5, 2], rtol=0.03)
     discrete = GoalPart((3, 3, 5), 7, GoalConfig("discrete", 3))
     chance = jnp.array([0.5, 0.3, 0.2])
     code = GoalCode(chance, jnp.log(chance))
-    drawn = np.asarray(jax.vmap(lambda key: discrete.drawn(code, key))(keys))
+    drawn = np.asarray(jax.jit(jax.vmap(lambda key: discrete.drawn(code, key)))(keys))
     np.testing.assert_allclose(np.sort(drawn, axis=1), [[0, 0, 1]] * 20_000, atol=1e-6)
     np.testing.assert_allclose(drawn.mean(axis=0), chance, atol=0.02)
 
@@ -231,7 +231,7 @@ def test_drawn_goals() -> None:
         code = GoalCode(jax.nn.softmax(logits), jax.nn.log_softmax(logits))
         return discrete.drawn(code, keys[0])[0]
 
-    gradient = np.asarray(jax.grad(first)(jnp.zeros(3)))
+    gradient = np.asarray(jax.jit(jax.grad(first))(jnp.zeros(3)))
     assert gradient[0] > 0
     assert gradient.sum() == pytest.approx(0, abs=1e-6)
 

@@ -47,8 +47,8 @@ def test_by_hand() -> None:
         present=jnp.array([True, True, False]),
         valued=jnp.array([True, True, False]),
     )
-    of_value = jax.jit(lambda value: ppo_loss(value, batch, judge, CONFIG, jnp.array(0.1)))
-    loss, parts = of_value(1.0)
+    weight = jnp.array(0.1)
+    loss, parts = jax.jit(lambda value: ppo_loss(value, batch, judge, CONFIG, weight))(1.0)
     # Advantages 2 and 0 become 1 and -1. Policy: min(1.5, 1.2) = 1.2 and min(-0.5, -0.8) = -0.8.
     assert parts["policy_loss"] == pytest.approx(-(1.2 - 0.8) / 2, abs=1e-6)
     # Value 1: errors 1 and 1; clipped to 0.5 and 1.5: errors 2.25 and 0.25; the larger of each.

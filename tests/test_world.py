@@ -211,11 +211,11 @@ def test_the_structured_world_cannot_say_what_is_impossible(seed: int) -> None:
     key = jax.random.key(seed)
     wild = jax.tree.map(lambda leaf: leaf * 5, setting_of().part.init(key))
     assert lawful(wild).all()
-    assert not lawful(setting_of("cells").part.init(key)).all(axis=0).any()
+    assert not lawful(jax.jit(setting_of("cells").part.init)(key)).all(axis=0).any()
 
 
 def test_settling_takes_the_likeliest() -> None:
-    world: Any = setting_of().part.init(jax.random.key(0))
+    world: Any = jax.jit(setting_of().part.init)(jax.random.key(0))
     planes = jnp.zeros((3, 3, PLANES)).at[0, 0, 0].set(0.4).at[0, 1, 0].set(0.35)
     for gone, there in ((0.25, 1), (0.45, 0)):  # 0.45 beats every single cell
         prediction = Prediction(
@@ -232,7 +232,7 @@ def test_settling_takes_the_likeliest() -> None:
 def test_channel_weights_weigh_their_planes(head: str, held: HeldOut) -> None:
     """The loss of the planes is that of each plane alone, added up; nothing else changes."""
     setting, source = setting_of(head), held.source
-    params = setting.part.init(jax.random.key(0))
+    params = jax.jit(setting.part.init)(jax.random.key(0))
     step, key = jnp.asarray(held.steps[3]), jax.random.key(0)
 
     @jax.jit
@@ -256,7 +256,7 @@ def test_channel_weights_weigh_their_planes(head: str, held: HeldOut) -> None:
 def test_every_seat_counts(head: str, held: HeldOut) -> None:
     """What another seat gets, may do next, and whether it leaves, is part of the loss."""
     setting, source = setting_of(head), held.source
-    params = setting.part.init(jax.random.key(0))
+    params = jax.jit(setting.part.init)(jax.random.key(0))
     present = np.asarray(held.shard.rows.present)[held.row].all(axis=1)
     step = jnp.asarray(held.steps[present][0])
 
