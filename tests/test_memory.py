@@ -179,7 +179,7 @@ def test_clear_errors(options: list[str], said: str, capsys: pytest.CaptureFixtu
     assert said in capsys.readouterr().err
 
 
-TINY = {
+TINY: dict[str, Any] = {
     "opponent": OpponentOnline(net=NetConfig(hidden=8), fits=1, batch=8, buffer=60),
     "world": WorldOnline(model=WorldConfig(hidden=8), fits=1, batch=8, buffer=60),
     "imagine": ImagineConfig(horizon=3, warm_up=0, gate=1.0, buffer=60),
