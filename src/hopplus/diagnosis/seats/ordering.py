@@ -95,7 +95,7 @@ def _noise(samples: np.ndarray) -> float:
     """The variance of [S, N] samples of one seat; what all seats share is no difference."""
     seats = int(samples.shape[1])
     own = samples - samples.mean(axis=1, keepdims=True)
-    return float(own.var(axis=0, ddof=1).mean()) * seats / (seats - 1)
+    return float(own.var(axis=0, ddof=1).mean() * seats / (seats - 1))
 
 
 def find_power(
