@@ -1,11 +1,12 @@
 """Benchmarks that only developers run: `python -m benchmarks.NAME --help`, from the repository."""
 
+import sys
 from collections.abc import Sequence
 from typing import Protocol
 
 import tyro
 
-from hopplus.cli.options import registry
+from hopplus.cli.options import game_named, options_of
 from hopplus.config import ConfigError
 from hopplus.runs.watchdog import say
 
@@ -19,8 +20,9 @@ class Benchmark(Protocol):
 def main(kind: type[Benchmark], arguments: Sequence[str] | None = None) -> int:
     """Run one with the options of the command line; the exit status, 2 for a wrong option."""
     try:
-        with registry:
-            return tyro.cli(kind, args=arguments).run()
+        given = sys.argv[1:] if arguments is None else arguments
+        with options_of(game_named(given)):
+            return tyro.cli(kind, args=given).run()
     except ConfigError as error:
         say(str(error))
         return 2
