@@ -106,7 +106,7 @@ def test_lines(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[st
         (["--search.simulations", "0"], "--search.simulations is 0 but must be from 1 to 32768"),
         (["--search.simulations", "-1"], "search.simulations is -1"),
         (["--search.kind", "one-step", "--search.choice", "values"], "needs --search.kind tree"),
-        (["--search.infer-every", "1"], "bench infers no goals"),
+        (["--search.infer-every", "1"], "bench infers nothing"),
         (["--search.world", "learned"], "has learned no world"),
         (["--game.sight", "1"], "nobody sees what is out of sight (game.sight)"),
         (["--parts", "belief"], "--parts has belief, which needs opponent"),

@@ -160,7 +160,7 @@ WRONG = [
     ("train ppo --parts opponent goal belief", "only one"),
     ("train ppo --parts imagination", "needs opponent and world"),
     ("train ppo --memory.kind trial", "needs trials"),
-    ("train ppo-memory --parts opponent", "none with a memory"),
+    ("train ppo-memory --parts goal", "each say what a player makes of the others"),
     ("train hop --ppo.prosociality 1", "0 with a search"),
     ("train hop --search.infer-every 1", "--search.infer-every is 1"),
     ("train one-step --search.choice visits", "--search.choice is 'visits'"),

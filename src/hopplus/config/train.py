@@ -196,7 +196,7 @@ class TrainConfig:
             return
         held = self.ppo.minibatches <= self.ppo.games
         check(held, "ppo.minibatches", self.ppo.minibatches, "at most --ppo.games with a memory")
-        if self.memory.kind == "trial" and self.stays < 2:
+        if self.memory.kind == "trial" and self.trial < 2:
             raise ConfigError("--memory.kind trial needs trials: --trial 2 or more")
 
     @property
