@@ -6,7 +6,7 @@ from typing import Protocol
 
 import tyro
 
-from hopplus.cli.options import game_named, options_of
+from hopplus.cli.reading.options import game_named, options_of
 from hopplus.config import ConfigError
 from hopplus.runs.watchdog import say
 

@@ -13,11 +13,11 @@ import jax
 
 from benchmarks import main
 from hopplus.cli.bench.search import Roots
-from hopplus.cli.options import check_games, check_seed
 from hopplus.cli.paged import show
+from hopplus.cli.reading.options import check_games, check_seed
 from hopplus.config import GameConfig, PartName, SearchConfig, TrainConfig, default_game
 from hopplus.games.game import views
-from hopplus.players.mind import Mind
+from hopplus.players.parameters import PlayerParams
 from hopplus.report.page import Column, Page, Section
 from hopplus.runs.watchdog import Watchdog
 from hopplus.runtime import device_line
@@ -67,16 +67,16 @@ def decision_breakdown(
     keys = jax.random.split(jax.random.key(seed), (games, roots.seats))
     planner = roots.planner
 
-    def decide(minds: Mind, keys: jax.Array) -> Any:
+    def decide(param_sets: PlayerParams, keys: jax.Array) -> Any:
         def of_game(key: jax.Array, keys: jax.Array) -> Any:
             seen = views(planner.game, planner.game.init(key))
             memory = planner.start()
             over_seats = jax.vmap(planner.act, in_axes=(0, None, 0, 0))
-            return over_seats(minds, memory, seen, keys)
+            return over_seats(param_sets, memory, seen, keys)
 
         return jax.vmap(of_game)(roots.keys, keys)
 
-    return breakdown(decide, (roots.minds, keys), SCOPES)
+    return breakdown(decide, (roots.param_sets, keys), SCOPES)
 
 
 def breakdown(

@@ -10,8 +10,8 @@ from typing import Annotated, Any
 import tyro
 
 from benchmarks import main
-from hopplus.cli.options import check_positive
 from hopplus.cli.paged import show
+from hopplus.cli.reading.options import check_positive
 from hopplus.config import MANY, ConfigError, GameConfig, TrainConfig, check_range, default_game
 from hopplus.diagnosis.faults import FAULTS, Fault, find_fault
 from hopplus.diagnosis.laboratory import Laboratory
@@ -170,13 +170,13 @@ class FaultBench:
         name: str,
         expected: str | None,
         diagnose: Callable[[int], str],
-        lanes: int,
+        replicas: int,
         on_step: OnStep,
     ) -> Trials:
         said: Counter[str] = Counter()
         began = time.monotonic()
         for number in range(self.seeds):
-            said[diagnose(number * lanes)] += 1  # no seed is used twice
+            said[diagnose(number * replicas)] += 1  # no seed is used twice
             on_step(f"{command}, {name}: {dict(said)}")
             if number == 0:
                 began = time.monotonic()

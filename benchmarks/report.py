@@ -12,15 +12,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks import main
-from hopplus.cli.options import check_positive
 from hopplus.cli.paged import show
+from hopplus.cli.reading.options import check_positive
 from hopplus.config import TrainConfig
 from hopplus.presets import PRESETS
-from hopplus.report.curves import CHARTS
 from hopplus.report.html import page_text
 from hopplus.report.page import Page
-from hopplus.report.runs import runs_page
-from hopplus.report.summary import summarise
+from hopplus.report.pages.curves import CHARTS
+from hopplus.report.pages.runs import runs_page
+from hopplus.report.pages.summary import summarise
 from hopplus.runs.folder import RunFolder
 from hopplus.runs.making import make_run
 from hopplus.runs.watchdog import Watchdog

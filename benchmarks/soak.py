@@ -16,11 +16,11 @@ from pathlib import Path
 import jax
 
 from benchmarks import main
-from hopplus.cli.options import check_positive
 from hopplus.cli.paged import show
+from hopplus.cli.reading.options import check_positive
 from hopplus.config import TrainConfig
+from hopplus.learning.from_run import make_learner
 from hopplus.learning.learner import Learning
-from hopplus.learning.restore import make_learner
 from hopplus.models.part import Metrics
 from hopplus.report.page import Page
 from hopplus.runs.progress import Progress

@@ -12,14 +12,14 @@ from pathlib import Path
 
 import jax
 import numpy as np
+from hopplus.learning.company import make_company
+from hopplus.learning.restore import run_players
+from hopplus.learning.trained import named
 
 from hopplus.config import SearchConfig
 from hopplus.evaluation.evaluate import evaluate
 from hopplus.evaluation.statistics import estimate
 from hopplus.games import make_game
-from hopplus.learning.company import make_company
-from hopplus.learning.restore import run_players
-from hopplus.learning.trained import named
 from hopplus.runs.folder import open_run
 
 GAMES = 128  # side by side

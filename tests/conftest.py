@@ -22,8 +22,8 @@ from hopplus.cli import main
 from hopplus.config import StagHuntConfig, TrainConfig
 from hopplus.games.game import views
 from hopplus.games.stag_hunt import StagHunt
+from hopplus.learning.compilation import Update, first_and_next, next_of
 from hopplus.learning.learner import Learner, Learning
-from hopplus.learning.programs import Update, first_and_next, next_of
 
 LEVEL_FLAG = "--xla_backend_optimization_level"
 # From the one that matters most on: a version of XLA may not know the later ones.

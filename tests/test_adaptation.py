@@ -15,15 +15,15 @@ from hopplus.config import (
     StagHuntConfig,
     default_game,
 )
-from hopplus.evaluation.adaptation import Adaptation, companies
+from hopplus.evaluation.adaptation import Adaptation, lineups
 from hopplus.evaluation.certificate import Certificate, OnUpdate
-from hopplus.evaluation.online import Online
+from hopplus.evaluation.fine_tuning import FineTuning
 from hopplus.evaluation.references import References, read_references
 from hopplus.evaluation.streams import AtTheEnd, ByEpisode, Streams
 from hopplus.evaluation.trials import Names, Trials, mixtures
 from hopplus.games.stag_hunt import StagHunt
-from hopplus.learning.company import Company
-from hopplus.learning.restore import run_players
+from hopplus.learning.from_run import run_players
+from hopplus.play.lineup import Lineup
 from hopplus.players.mixture import Mixture
 from hopplus.players.scripted import scripted
 from hopplus.runs.folder import open_run
@@ -51,20 +51,20 @@ def test_mixtures_and_places() -> None:
     assert turned.group == 1
     asked = ["all", "hare,stag", "noisy-hare:.20,learn"]
     more = [("hare", "stag"), ("noisy-hare:0.2", "learn")]
-    assert companies(asked, GAME) == [*mixtures(GAME), *more]
+    assert lineups(asked, GAME) == [*mixtures(GAME), *more]
 
 
 def test_runs_among_the_others_are_named_in_full(tmp_path: Path) -> None:
     """The first seed of a run, by its own number, and the seat that its player will sit in."""
     run = write_run(tmp_path / "a", updates=2, seeds=3, first_seed=100)
-    assert companies([f"{run},{run}#102@0"], GAME) == [(f"{run}#100@1", f"{run}#102@0")]
+    assert lineups([f"{run},{run}#102@0"], GAME) == [(f"{run}#100@1", f"{run}#102@0")]
 
 
 def test_returns_by_episode() -> None:
     """Whoever sits there stays: a stag hunter finds its friend in every episode or in none."""
     others = tuple(scripted(name, GAME) for name in ("stag", "hare"))
     table = Trials(GAME, scripted("noisy-stag:0.0", GAME), others, seat=0)
-    params = Company(table.seating, {}).init(jax.random.key(0))
+    params = Lineup(table.seating, {}).init(jax.random.key(0))
     steps = 3 * GAME.horizon
     wanted = [("stag", "hare"), ("hare", "hare")]
     found = table.streams(params, wanted, steps, 64, jax.random.key(0))
@@ -94,7 +94,7 @@ def test_the_share_of_the_gap_that_is_closed() -> None:
     known = References(
         default_game(),
         [("stag", "stag"), ("hare", "hare")],
-        told=np.array([[3.0, 1.0], [3.0, 1.2]]),
+        oracle=np.array([[3.0, 1.0], [3.0, 1.2]]),
         blind=np.array([[2.0, 0.0], [2.0, 0.2]]),
         random=np.zeros((2, 2)),
     )
@@ -105,9 +105,9 @@ def test_the_share_of_the_gap_that_is_closed() -> None:
     assert closed is not None
     assert [share.mean for share in closed] == pytest.approx([0.3, 1.0])
     assert [gap.mean for gap in known.gaps()] == pytest.approx([1.0, 1.0])
-    alike = replace(known, blind=known.told + np.array([[0.1, 0.0], [-0.1, 0.0]]))
+    alike = replace(known, blind=known.oracle + np.array([[0.1, 0.0], [-0.1, 0.0]]))
     assert found.closed(alike) is None  # no gap
-    assert replace(found, companies=places[2:], returns=returns[:, 2:]).closed(known) is None
+    assert replace(found, lineups=places[2:], returns=returns[:, 2:]).closed(known) is None
 
 
 @pytest.fixture(scope="module")
@@ -146,15 +146,15 @@ def test_references(
 ) -> None:
     path, command = certificate
     known = read_references(path)
-    assert known.told.shape == known.blind.shape == (2, 6)
+    assert known.oracle.shape == known.blind.shape == (2, 6)
     assert known.random.shape == (2, 6)
-    assert known.told.mean() > known.random.mean() + 0.3
-    assert known.told[:, 1].mean() > 2 * known.random[:, 1].mean()  # with one stag hunter
+    assert known.oracle.mean() > known.random.mean() + 0.3
+    assert known.oracle[:, 1].mean() > 2 * known.random[:, 1].mean()  # with one stag hunter
     before = path.stat().st_mtime_ns
     assert main([*command, "--json"]) == 0  # the second time it is read
     assert path.stat().st_mtime_ns == before
     found = json.loads(capsys.readouterr().out)
-    assert found["returns"]["told"] == known.told.tolist()
+    assert found["returns"]["oracle"] == known.oracle.tolist()
 
 
 @pytest.fixture(scope="module")
@@ -172,7 +172,7 @@ def test_adapt(
     kept = json.loads(certificate[0].read_text())
     path = remembering.parent / "wide.json"  # with a gap of 2 everywhere
     returns = kept["returns"]
-    wide = {**returns, "told": (np.array(returns["blind"]) + 2).tolist()}
+    wide = {**returns, "oracle": (np.array(returns["blind"]) + 2).tolist()}
     path.write_text(json.dumps({**kept, "returns": wide}))
     run = str(remembering)
     options = ["--trials", "8", "--episodes", "3", "--references", str(path), "--json"]
@@ -193,7 +193,7 @@ def test_adapt(
     out = capsys.readouterr().out
     assert "noisy-hare:0.2, switch" in out
     assert "last 600 of 2,400 steps" in out
-    assert "told and blind were measured in seat 0" in out
+    assert "oracle and blind were measured in seat 0" in out
     assert "one seed: no interval can be told" in out
     assert "noisy-hare:0.2, switch" in Path(page).read_text()
     for wrong, said in (
@@ -208,10 +208,10 @@ def test_adapt(
     ):
         assert main(["adapt", run, *wrong]) == 2
         assert said in capsys.readouterr().err
-    path.write_text(json.dumps({**kept, "told": returns["told"]}))
+    path.write_text(json.dumps({**kept, "oracle": returns["oracle"]}))
     assert main(["adapt", run, "--references", str(path)]) == 2
     assert "is of an earlier version" in capsys.readouterr().err
-    other = {**kept, "guests": {f"{run}#0@0": "of another run"}}
+    other = {**kept, "background": {f"{run}#0@0": "of another run"}}
     path.write_text(json.dumps(other))
     named = ["--references", str(path), "--against", f"{run}@0,stag"]
     assert main(["adapt", run, *named]) == 2
@@ -223,10 +223,10 @@ def test_adapt(
 
 
 def test_online_begins_with_what_was_learned(remembering: Path) -> None:
-    """In each trial it is its run's player, among the company that was named, that goes on."""
+    """In each trial it is its run's player, among the co-players that was named, that goes on."""
     run = open_run(remembering)
     players = run_players(run, 1)
-    online = Online(run.config(), unroll=6)
+    online = FineTuning(run.config(), unroll=6)
     wanted = [("hare", "learn"), ("stag", "learn")]
     found = online.streams(players, wanted, {}, 0, 12, 3, jax.random.key(0))
     assert found.reward.shape == found.done.shape == (2, 3, 12)

@@ -11,7 +11,7 @@ import pytest
 
 from hopplus.diagnosis.audit import TargetAudit, data_audit, digest, seat_rows
 from hopplus.diagnosis.faults import FAULTS
-from hopplus.diagnosis.laboratory import lane_of
+from hopplus.diagnosis.laboratory import replica_of
 from hopplus.diagnosis.pipeline import data_checks, target_check
 from hopplus.diagnosis.step_audit import LogAudit, log_audit
 from hopplus.learning.learner import Learner
@@ -150,10 +150,10 @@ def test_one_set_of_parameters_for_all() -> None:
     assert found.seats == found.taken_from == [[0, 1, 2]]
     assert found.rows == [present().sum()]
     assert faults(found) == (None, None)
-    kept = audit("shared, gone kept")
-    assert kept.taken_from == [[0, 1, 2]]
-    assert kept.after_leaving == [3 * ROWS - present().sum()]
-    assert faults(kept) == (None, "steps-after-leaving")
+    auxiliary_state = audit("shared, gone kept")
+    assert auxiliary_state.taken_from == [[0, 1, 2]]
+    assert auxiliary_state.after_leaving == [3 * ROWS - present().sum()]
+    assert faults(auxiliary_state) == (None, "steps-after-leaving")
 
 
 @pytest.mark.parametrize("name", ["prosocial", "altruist"])
@@ -183,9 +183,11 @@ def test_rewards_that_are_shared(name: str) -> None:
 def test_imagined_steps_are_nobodys_play(name: str, expected: tuple[str | None, ...]) -> None:
     """They stand behind the real ones, and change nothing."""
     batch = batches()[name]
-    dreamt = jax.tree.map(lambda leaf: leaf[:, ::-1][:, :40], batch)
-    dreamt = replace(dreamt, reward=dreamt.reward + 7, present=np.ones((3, 40), bool))
-    both = jax.tree.map(lambda one, two: np.concatenate([one, two], axis=1), batch, dreamt)
+    imagined_batch = jax.tree.map(lambda leaf: leaf[:, ::-1][:, :40], batch)
+    imagined_batch = replace(
+        imagined_batch, reward=imagined_batch.reward + 7, present=np.ones((3, 40), bool)
+    )
+    both = jax.tree.map(lambda one, two: np.concatenate([one, two], axis=1), batch, imagined_batch)
     imagined = np.broadcast_to(np.arange(ROWS + 40) >= ROWS, (3, ROWS + 40))
     found = audit(name, **(vars(both) | {"imagined": imagined}))
     assert found == audit(name)
@@ -209,9 +211,9 @@ def test_the_log_of_an_update() -> None:
     """By the learner, and by one that logs under the next seat's number."""
     subject = faulty(None)
     (_, lesson, record) = played()
-    for lane in range(2):
-        trajectory = lane_of(played()[0].trajectory, lane)
-        found = log_audit(subject.learning, trajectory, record, lane)
+    for replica in range(2):
+        trajectory = replica_of(played()[0].trajectory, replica)
+        found = log_audit(subject.learning, trajectory, record, replica)
         assert found.right
         assert sum(found.true) > 0
     # Seats whose returns differ, so that they can be told apart.

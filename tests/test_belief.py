@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from hopplus.config import FOR_EVER, BeliefConfig, ConfigError, make_config
-from hopplus.learning.rollout import rollout, start
 from hopplus.models.belief import BeliefMemory, BeliefPart
+from hopplus.play.rollout import rollout, start
+from hopplus.play.seating import Seating
 from hopplus.players.scripted import Scripted, Seek, scripted
-from hopplus.players.seating import Seating
 from hopplus.types import View
 from tiny_hop_plus import GAME, jit, same
 from tiny_search import GAME_MADE, actor_of, mind_of
@@ -234,9 +234,9 @@ def hunting(names: dict[str, str]) -> Any:
         assert isinstance(script, Seek)
         hunters[number] = Scripted(script)
     seating = Seating((believer, *hunters), trial=FOR_EVER)
-    mind = mind_of(believer)
-    mind = replace(mind, opponents=Known(Hunter(jnp.arange(2.0))))
-    params = (jax.tree.map(lambda leaf: leaf[None], mind), (), ())
+    player_params = mind_of(believer)
+    player_params = replace(player_params, opponents=Known(Hunter(jnp.arange(2.0))))
+    params = (jax.tree.map(lambda leaf: leaf[None], player_params), (), ())
 
     def play(key: jax.Array) -> Any:
         keys = jax.random.split(key, GAMES)

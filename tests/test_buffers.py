@@ -6,8 +6,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from hopplus.learning.moments import moments_of
-from hopplus.learning.ring import capacity, drawn_rows, empty_ring, pushed
+from hopplus.learning.auxiliary.replay_buffer import capacity, drawn_rows, empty_buffer, pushed
+from hopplus.learning.auxiliary.transitions import transitions_of
 from hopplus.types import Act, Outcome, Trajectory
 from tiny_hop_plus import jit
 
@@ -17,17 +17,17 @@ def test_rooms_are_whole_updates() -> None:
 
 
 def test_a_ring_keeps_the_newest() -> None:
-    ring = empty_ring((jnp.zeros((2, 3)), jnp.zeros(2, bool)), capacity(5, 2))
-    assert ring[0].shape == (6, 3)
-    assert not ring[1].any()
+    buffer = empty_buffer((jnp.zeros((2, 3)), jnp.zeros(2, bool)), capacity(5, 2))
+    assert buffer[0].shape == (6, 3)
+    assert not buffer[1].any()
     push = jit(pushed)
     for update in range(5):
         rows = (jnp.full((2, 3), update) + jnp.array([[0.0], [0.5]]), jnp.ones(2, bool))
-        ring = push(ring, rows, update)
-        held = sorted(ring[0][:, 0][ring[1]].tolist())
-        kept = range(max(0, update - 2), update + 1)
-        assert held == [number + half for number in kept for half in (0, 0.5)]
-    assert ring[0][:, 0].tolist() == [3, 3.5, 4, 4.5, 2, 2.5]
+        buffer = push(buffer, rows, update)
+        held = sorted(buffer[0][:, 0][buffer[1]].tolist())
+        auxiliary_state = range(max(0, update - 2), update + 1)
+        assert held == [number + half for number in auxiliary_state for half in (0, 0.5)]
+    assert buffer[0][:, 0].tolist() == [3, 3.5, 4, 4.5, 2, 2.5]
 
 
 def test_rows_are_drawn_alike_from_those_present() -> None:
@@ -63,6 +63,6 @@ def test_moments_hold_goals_of_the_own_size() -> None:
     trajectory = Trajectory(
         (), nothing, ((), jnp.zeros((2, 1, 2, 4))), act, outcome, *[nothing] * 4
     )
-    found = moments_of(trajectory, 1, np.array([0, 2]), 3)
+    found = transitions_of(trajectory, 1, np.array([0, 2]), 3)
     np.testing.assert_array_equal(found.inferred, inferred[:, :, [0, 2], :3])
     assert found.memory.shape == (2, 1, 2, 4)

@@ -15,14 +15,14 @@ from hopplus.config import ConfigError, NetConfig, PPOConfig, StagHuntConfig, Tr
 from hopplus.evaluation import certificate
 from hopplus.evaluation.certificate import Certificate
 from hopplus.evaluation.references import References
+from hopplus.learning.compilation import Update, first_and_next
+from hopplus.learning.from_run import make_learner
 from hopplus.learning.learner import Learner, Learning
-from hopplus.learning.programs import Update, first_and_next
-from hopplus.learning.restore import make_learner
-from hopplus.learning.rollout import Play, rollout
-from hopplus.learning.seeds import seed_keys
 from hopplus.models.part import Metrics
-from hopplus.players.mind import Mind
-from hopplus.report.adaptation import certificate_rows
+from hopplus.play.rollout import Play, rollout
+from hopplus.play.seeds import seed_keys
+from hopplus.players.parameters import PlayerParams
+from hopplus.report.pages.adaptation import certificate_rows
 from hopplus.types import Trajectory
 
 CONFIG = TrainConfig(
@@ -37,10 +37,10 @@ COMPANIES = [("stag", "hare"), ("switch", "hare"), ("random", "random"), ("hare"
 KINDS = 4  # stag, hare, random; switch
 
 
-def played(learner: Learner, told: bool) -> Trajectory:
+def played(learner: Learner, oracle: bool) -> Trajectory:
     """Some episodes of the learner's games, at their beginning."""
     first = jax.jit(learner.init)(jax.random.key(0))
-    params = certificate._told(learner, first.params, jnp.array(told))
+    params = certificate._is_oracle(learner, first.params, jnp.array(oracle))
 
     def play(plays: Play) -> Trajectory:
         return rollout(learner.game, learner.seating, params, plays, 40)[1]
@@ -52,7 +52,7 @@ def played(learner: Learner, told: bool) -> Trajectory:
 def test_the_told_are_shown_who_the_others_are() -> None:
     """From the first step of every trial on, whoever is drawn; who is not told looks at zeros."""
     learner = Certificate(CONFIG, COMPANIES).drawing
-    found = played(learner, told=True)
+    found = played(learner, oracle=True)
     drawn = found.choice[:, :, 1:]  # [T, B, M]
     trials = (found.begins & (found.episode == 0)).sum(axis=0)
     assert (trials >= 3).all()  # two are over in every game
@@ -62,7 +62,7 @@ def test_the_told_are_shown_who_the_others_are() -> None:
     seen = found.act.inferred[:, :, 0].reshape(*drawn.shape, KINDS)
     np.testing.assert_array_equal(seen, np.eye(KINDS)[drawn])
     assert set(np.unique(drawn)) == {0, 1, 2}  # none but the mixtures'
-    blind = played(learner, told=False)
+    blind = played(learner, oracle=False)
     assert not blind.act.inferred[:, :, 0].any()
     assert (blind.act.logits[0, :, 0] != found.act.logits[0, :, 0]).any()  # its policy is told
     # Who is told or not changes nothing for the others, nor who they are.
@@ -81,7 +81,7 @@ def test_others_run_from_the_seat_after_ones_own() -> None:
 
 def test_who_learns_among_whom(monkeypatch: pytest.MonkeyPatch) -> None:
     """Told and blind of a seed begin alike, and learn among the mixtures; the others' told among
-    their companies, for ever."""
+    their lineups, for ever."""
     asked = Certificate(CONFIG, COMPANIES)
     assert asked.others.tolist() == [False, True, False, True]
     assert asked.total_steps == 2 * 3 * 3 * 512
@@ -103,8 +103,8 @@ def test_who_learns_among_whom(monkeypatch: pytest.MonkeyPatch) -> None:
     both = (asked.drawing, None, [True, False])
     found = asked._learned(*both, "", lambda n, _: steps.append(n))
     assert steps == [4 * 512] * 3
-    told = [np.asarray(now.params[0].context) for now in seen]
-    assert all((one == [[True], [False], [True], [False]]).all() for one in told)
+    oracle = [np.asarray(now.params[0].context) for now in seen]
+    assert all((one == [[True], [False], [True], [False]]).all() for one in oracle)
     for leaf in jax.tree.leaves(found.fresh):
         np.testing.assert_array_equal(leaf[::2], leaf[1::2])
     boards = seen[0].plays.state
@@ -123,10 +123,12 @@ def test_who_learns_among_whom(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_blind_learn_as_plain_ppo_does() -> None:
     """As a run of the same seeds against all mixtures: the room for what others are shown, and
-    their lanes beside, change nothing. Who is told comes to something else."""
+    their replicas beside, change nothing. Who is told comes to something else."""
     own_net = replace(CONFIG, net=NetConfig(kind="centred", hidden=8))
     asked = Certificate(own_net, COMPANIES)
-    found = asked._learned(asked.drawing, None, [True, False], "", lambda n, _: None).minds.policy
+    found = asked._learned(
+        asked.drawing, None, [True, False], "", lambda n, _: None
+    ).param_sets.policy
     config = replace(own_net, train_against="all")
     learner = make_learner(config, {})
     now, update = first_and_next(learner, config)
@@ -144,27 +146,27 @@ def test_the_blind_learn_as_plain_ppo_does() -> None:
 
 
 def test_whose_returns_are_whose(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """With updates that mark everyone by lane, and returns that are the marks."""
+    """With updates that mark everyone by replica, and returns that are the marks."""
     asked = Certificate(CONFIG, COMPANIES)
 
     def begun(learner: Learner, config: TrainConfig, keys: jax.Array) -> tuple[Learning, Update]:
         first = jax.jit(learner.init_all)(keys)
-        minds = jax.tree.map(jnp.zeros_like, first.params[learner.learning])
+        param_sets = jax.tree.map(jnp.zeros_like, first.params[learner.learning])
         step = 100 if learner is asked.table else 1
 
         def marked(leaf: jax.Array) -> jax.Array:
-            lane = jnp.arange(len(leaf)).reshape(-1, *[1] * (leaf.ndim - 1))
-            return leaf + step * (lane + 1)
+            replica = jnp.arange(len(leaf)).reshape(-1, *[1] * (leaf.ndim - 1))
+            return leaf + step * (replica + 1)
 
         def update(now: Learning) -> tuple[Learning, Metrics]:
-            minds = jax.tree.map(marked, now.params[learner.learning])
-            return replace(now, params=learner.with_minds(now.params, minds)), {}
+            param_sets = jax.tree.map(marked, now.params[learner.learning])
+            return replace(now, params=learner.with_param_sets(now.params, param_sets)), {}
 
-        return replace(first, params=learner.with_minds(first.params, minds)), update
+        return replace(first, params=learner.with_param_sets(first.params, param_sets)), update
 
-    def returns(self: Certificate, minds: Mind, *, told: bool) -> np.ndarray:
-        leaf = np.asarray(jax.tree.leaves(minds)[0])
-        marks = leaf.reshape(len(leaf), -1)[:, :1] + (0.5 if told else 0.0)
+    def returns(self: Certificate, param_sets: PlayerParams, *, oracle: bool) -> np.ndarray:
+        leaf = np.asarray(jax.tree.leaves(param_sets)[0])
+        marks = leaf.reshape(len(leaf), -1)[:, :1] + (0.5 if oracle else 0.0)
         return np.tile(marks, len(COMPANIES))
 
     monkeypatch.setattr(certificate, "first_and_next", begun)
@@ -172,12 +174,12 @@ def test_whose_returns_are_whose(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     played: list[int] = []
     found = asked.measure(tmp_path, lambda steps, note: played.append(steps))
     assert sum(played) == asked.total_steps
-    # Three updates in lanes told, blind, told, blind; and in two of those among others.
-    assert (found.told - 0.5).tolist() == [[3, 300, 3, 300], [9, 600, 9, 600]]
+    # Three updates in replicas told, blind, told, blind; and in two of those among others.
+    assert (found.oracle - 0.5).tolist() == [[3, 300, 3, 300], [9, 600, 9, 600]]
     assert found.blind.tolist() == [[6] * 4, [12] * 4]
     assert not found.random.any()
     again = asked.measure(tmp_path, lambda steps, note: played.append(steps))
-    assert again.told.tolist() == found.told.tolist()
+    assert again.oracle.tolist() == found.oracle.tolist()
 
 
 def test_whom_returns_are_among(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -189,36 +191,37 @@ def test_whom_returns_are_among(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def told_apart(played: Any) -> Any:
         params, plays = played
-        told = params[0].context[0]
+        oracle = params[0].context[0]
         mark = jax.tree.leaves(params[0])[0].reshape(-1)[0]
-        value = mark + 10 * plays.choice[:, 1] + 100 * plays.choice[:, 2] + 0.5 * told
+        value = mark + 10 * plays.choice[:, 1] + 100 * plays.choice[:, 2] + 0.5 * oracle
         return SimpleNamespace(returns=jnp.stack([value] * 3, axis=1))
 
     monkeypatch.setattr(certificate, "rollout", unplayed)
     monkeypatch.setattr(certificate, "first_episodes", told_apart)
-    minds = jax.jit(asked.table.init_all)(seed_keys(CONFIG)).params[0]
+    param_sets = jax.jit(asked.table.init_all)(seed_keys(CONFIG)).params[0]
     marked = jax.tree.map(
-        lambda leaf: jnp.ones_like(leaf) * jnp.arange(2).reshape(-1, *[1] * (leaf.ndim - 1)), minds
+        lambda leaf: jnp.ones_like(leaf) * jnp.arange(2).reshape(-1, *[1] * (leaf.ndim - 1)),
+        param_sets,
     )
-    among = np.array([100, 130, 220, 310])  # by the companies' numbers 01, 31, 22, 13
-    found = asked._returns(marked, told=False)
+    among = np.array([100, 130, 220, 310])  # by the lineups' numbers 01, 31, 22, 13
+    found = asked._returns(marked, oracle=False)
     np.testing.assert_array_equal(found, among + np.arange(2)[:, None])
-    np.testing.assert_array_equal(asked._returns(marked, told=True), found + 0.5)
+    np.testing.assert_array_equal(asked._returns(marked, oracle=True), found + 0.5)
 
 
 def test_mixtures_and_practised_company_are_told_apart() -> None:
     """Where told has learned and blind has not, their difference is more than being told."""
-    told = np.array([[2.0, 9.0, 4.0, 8.0], [2.2, 9.0, 4.0, 8.0]])
-    zeros = np.zeros_like(told)
-    found = References(CONFIG.game, list(COMPANIES), told, zeros, zeros)
+    oracle = np.array([[2.0, 9.0, 4.0, 8.0], [2.2, 9.0, 4.0, 8.0]])
+    zeros = np.zeros_like(oracle)
+    found = References(CONFIG.game, list(COMPANIES), oracle, zeros, zeros)
     assert found.practised.tolist() == [False, True, False, True]
     assert found.gap.mean == pytest.approx(3.05)
     assert found.widest == 2
     header, rows = certificate_rows(found)
-    assert header == ["others", "told", "blind", "told − blind", "random"]
+    assert header == ["others", "oracle", "blind", "oracle − blind", "random"]
     assert [row[0] for row in rows[-2:]] == ["mean", "mean, practised"]
     assert str(rows[-1][1]).startswith("8.5")
-    assert replace(found, companies=[("switch", "hare")] * 4).widest == 1
+    assert replace(found, lineups=[("switch", "hare")] * 4).widest == 1
 
 
 def test_what_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
@@ -226,8 +229,8 @@ def test_what_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert "must be from 1 to" in capsys.readouterr().err
     with pytest.raises(ConfigError, match="plain PPO"):
         Certificate(TrainConfig(parts=("opponent",)), COMPANIES)
-    with pytest.raises(ConfigError, match="names no company"):
+    with pytest.raises(ConfigError, match="names no lineup"):
         Certificate(CONFIG, [])
     one = replace(CONFIG, ppo=replace(CONFIG.ppo, games=1, minibatches=1))
-    with pytest.raises(ConfigError, match=r"2 companies to learn among, but --ppo\.games are 1"):
+    with pytest.raises(ConfigError, match=r"2 lineups to learn among, but --ppo\.games are 1"):
         Certificate(one, COMPANIES)

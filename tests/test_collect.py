@@ -14,11 +14,11 @@ from conftest import MIXTURE, SMALL_GAME, SMALL_RUN, record_small
 from hopplus.cli import main
 from hopplus.config import ConfigError
 from hopplus.learning import collect as collecting
-from hopplus.learning import dataset
-from hopplus.learning.dataset import Shard, is_held_out, open_data
-from hopplus.learning.record import view_at
-from hopplus.learning.samples import Sampler, seat_steps, source_of
 from hopplus.players.scripted import scripted
+from hopplus.recorded import dataset
+from hopplus.recorded.dataset import Shard, is_held_out, open_data
+from hopplus.recorded.record import view_at
+from hopplus.recorded.samples import Sampler, seat_steps, source_of
 
 
 @pytest.fixture(scope="module")

@@ -14,8 +14,8 @@ from hopplus.config import SearchConfig, StagHuntConfig
 from hopplus.evaluation.crossplay import Member, crossplay, make_member, make_table
 from hopplus.evaluation.evaluate import evaluate
 from hopplus.games.stag_hunt import StagHunt
-from hopplus.learning.restore import run_seats
-from hopplus.players.seating import seat_players
+from hopplus.learning.from_run import run_seats
+from hopplus.play.seating import seat_players
 from hopplus.runs.folder import open_run
 
 GAME = StagHunt(StagHuntConfig(size=3, seats=2, hares=2))
@@ -34,15 +34,15 @@ def test_a_stag_hunter_alone_gets_nothing_and_two_share() -> None:
     found = crossplay(
         GAME, [scripted_member("stag"), scripted_member("hare")], jax.random.key(0), 64
     )
-    (both, alone), (beside, rivals) = (
+    (both, alone), (auxiliary, rivals) = (
         [cell.mean for cell in row] for row in found.focal
     )  # rows: stag, hare
     assert both == pytest.approx(5.0)
     assert alone == 0.0
-    assert beside == pytest.approx(1.0)
+    assert auxiliary == pytest.approx(1.0)
     assert 0.5 < rivals < 1.0  # who meets at a hare shares it
-    assert found.company[0][1].mean == pytest.approx(1.0)  # the hare hunter beside the stag hunter
-    assert found.company[1][0].mean == 0.0
+    assert found.lineup[0][1].mean == pytest.approx(1.0)  # the hare hunter beside the stag hunter
+    assert found.lineup[1][0].mean == 0.0
     assert found.by_seat.shape == (2, 2, 2)
 
 

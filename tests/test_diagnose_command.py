@@ -176,7 +176,7 @@ def test_verdicts_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     seeds: dict[str, list[int]] = {"ppo": [], "hop-plus": []}
     built: list[str] = []
 
-    def make_laboratory(config: Any, fault: Any, lanes: int) -> Any:
+    def make_laboratory(config: Any, fault: Any, replicas: int) -> Any:
         built.append(fault.about)
         return fault
 

@@ -282,8 +282,8 @@ def test_nothing_can_be_taken_from_plain_ppo(search: SearchConfig) -> None:
 RECORDS = [{"episodes": [1] * 5, "return_sum": [[0.0, 0.0, 0.0]] * 5}]
 
 
-def climbing(config: Any, lanes: int, make: Any) -> Any:
-    laboratory = SimpleNamespace(lanes=lanes, make=make)
+def climbing(config: Any, replicas: int, make: Any) -> Any:
+    laboratory = SimpleNamespace(replicas=replicas, make=make)
     return SimpleNamespace(config=config, laboratory=laboratory, records=RECORDS)
 
 
@@ -296,7 +296,7 @@ def test_short_runs_are_made_of_each_rung(monkeypatch: pytest.MonkeyPatch) -> No
         return SimpleNamespace(records=RECORDS)
 
     monkeypatch.setattr(
-        ablation, "build_laboratory", lambda config, make, lanes: (config.steps, make, lanes)
+        ablation, "build_laboratory", lambda config, make, replicas: (config.steps, make, replicas)
     )
     monkeypatch.setattr(ablation, "train_subject", train_subject)
     config = replace(PRESETS["hop-plus"], game=GAME, seed=7)

@@ -20,7 +20,7 @@ from hopplus.cli.diagnose.value_loss import draw_sections
 from hopplus.config import ImagineConfig, StagHuntConfig
 from hopplus.diagnosis.faults import FAULTS, Fault
 from hopplus.diagnosis.finding import Check
-from hopplus.diagnosis.laboratory import Laboratory, lane_of
+from hopplus.diagnosis.laboratory import Laboratory, replica_of
 from hopplus.diagnosis.subject import Subject, make_laboratory, restore_subject
 from hopplus.diagnosis.value_loss.diagnosis import (
     ILLNESSES,
@@ -78,15 +78,15 @@ class Imagining:
     def subject(self, laboratory: Laboratory | None = None, **changes: Any) -> Subject:
         """With parts of all minds changed."""
         learning = self.learning
-        minds = replace(learning.params[0], **changes)
-        learning = replace(learning, params=(minds,))
+        param_sets = replace(learning.params[0], **changes)
+        learning = replace(learning, params=(param_sets,))
         lab = laboratory or self.laboratory
         # So early nothing is explained yet; here it is, as in a run that has gone on for longer.
         later = [record | {"explained": [[0.5] * 3] * LANES} for record in self.records]
         return Subject("all", IMAGINING, lab, learning, later)
 
     @property
-    def minds(self) -> Any:
+    def param_sets(self) -> Any:
         return self.learning.params[0]
 
 
@@ -95,22 +95,22 @@ def imagining() -> Imagining:
     """Minds that know the rules, have no idea of the others or of values, and infer anything."""
     laboratory = make_laboratory(IMAGINING, NONE, LANES)
     now: Any = begun(laboratory.learner)
-    minds = now.params[0]
-    nothing = jax.tree.map(jnp.zeros_like, (minds.opponents, minds.policy.value))
-    minds = replace(
-        eqx.tree_at(lambda mind: mind.policy.value, minds, nothing[1]),
+    param_sets = now.params[0]
+    nothing = jax.tree.map(jnp.zeros_like, (param_sets.opponents, param_sets.policy.value))
+    param_sets = replace(
+        eqx.tree_at(lambda player_params: player_params.policy.value, param_sets, nothing[1]),
         opponents=nothing[0],
         world=KnownWorld(jnp.ones(3), jnp.zeros(3, bool)),
     )
-    lanes = jax.tree.map(
+    replicas = jax.tree.map(
         lambda leaf: jnp.broadcast_to(leaf, (LANES, *leaf.shape)),
-        replace(now, params=(minds,), updates=None),
+        replace(now, params=(param_sets,), updates=None),
     )
-    lanes, records = replace(lanes, updates=now.updates), []
+    replicas, records = replace(replicas, updates=now.updates), []
     for _ in range(3):
-        lanes, record, _ = laboratory.update(lanes, laboratory.as_it_is())
+        replicas, record, _ = laboratory.update(replicas, laboratory.as_it_is())
         records.append(record)
-    return Imagining(laboratory, lanes, records)
+    return Imagining(laboratory, replicas, records)
 
 
 def rigged(fault: Fault) -> Laboratory:
@@ -185,20 +185,24 @@ def test_goals_that_are_zero_in_imagination_are_named() -> None:
 def test_both_faults_are_in_what_is_imagined() -> None:
     """Rewards 20 times as large, and goals that are zero: one dream of each kind."""
     start = imagining()
-    minds, kept = lane_of((start.minds, start.learning.kept), 0)
+    param_sets, kept = replica_of((start.param_sets, start.learning.kept), 0)
 
     @jax.jit
-    def dreamt(key: jax.Array) -> Any:
+    def imagined_batch(key: jax.Array) -> Any:
         given = (kept.starts, kept.observed, jnp.ones(3, bool), key)
         healthy = start.laboratory.learner
         learners = [
             healthy,
             *(FAULTS[name].learner(healthy) for name in ("loud-world", "zero-goals")),
         ]
-        found = [one.beside.dreams(minds, *given) for one in learners if one.beside.dreams]
+        found = [
+            one.auxiliary.imagined_rollouts(param_sets, *given)
+            for one in learners
+            if one.auxiliary.imagined_rollouts
+        ]
         return [(metrics["imagined/predicted_most"], batch.inferred) for batch, metrics in found]
 
-    usual, loud, zero = dreamt(jax.random.key(0))
+    usual, loud, zero = imagined_batch(jax.random.key(0))
     assert usual[0].max() > 0
     np.testing.assert_allclose(loud[0], 20 * usual[0], rtol=1e-5)
     assert jnp.abs(usual[1]).max() > 0
@@ -227,7 +231,7 @@ def test_models_that_mislead() -> None:
     start = imagining()
     models = eqx.tree_at(
         lambda models: models.head.bias,
-        start.minds.opponents,
+        start.param_sets.opponents,
         replace_fn=lambda b: b.at[..., 4].add(9),
     )
     found = diagnose_value_loss(start.subject(opponents=models), 1, silent)
@@ -277,19 +281,19 @@ def test_switches_reach_imagined_steps_alone() -> None:
     lesson = lab.update(start.learning, switch)[2]
     batch = jax.device_get(lesson.batch)
     real = ~batch.imagined[0, 0]
-    for lane in range(1, LANES):
+    for replica in range(1, LANES):
         for name in ("present", "valued", "reward", "returns", "action"):
             part = getattr(batch, name)
-            np.testing.assert_array_equal(part[lane][:, real], part[0][:, real])
-    dreamt = batch.imagined[0, 0]
-    assert batch.present[0][:, dreamt].all()
-    assert not batch.present[1][:, dreamt].any()
-    assert batch.reward[0][:, dreamt].any()
-    assert not batch.reward[2][:, dreamt].any()
+            np.testing.assert_array_equal(part[replica][:, real], part[0][:, real])
+    imagined_batch = batch.imagined[0, 0]
+    assert batch.present[0][:, imagined_batch].all()
+    assert not batch.present[1][:, imagined_batch].any()
+    assert batch.reward[0][:, imagined_batch].any()
+    assert not batch.reward[2][:, imagined_batch].any()
     np.testing.assert_array_equal(
-        batch.valued[:, :, dreamt].all(axis=(1, 2)), [False, False, False, True]
+        batch.valued[:, :, imagined_batch].all(axis=(1, 2)), [False, False, False, True]
     )
-    assert not batch.valued[:3][:, :, dreamt].any()
+    assert not batch.valued[:3][:, :, imagined_batch].any()
 
 
 # The page and the command.
@@ -342,7 +346,7 @@ def test_a_run(
 
 @pytest.mark.parametrize("seeds", [1, 2, 5])
 def test_a_log_of_any_number_of_seeds_is_drawn(seeds: int, tmp_path: Path) -> None:
-    """Of a run that imagines; the lanes of a diagnosis are not its seeds."""
+    """Of a run that imagines; the replicas of a diagnosis are not its seeds."""
     subject = imagining().subject()
     records = [
         {

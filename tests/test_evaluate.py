@@ -10,11 +10,11 @@ from scipy import stats
 
 from hopplus.config import StagHuntConfig
 from hopplus.evaluation.evaluate import Episodes, evaluate, first_episodes, measured, summarise
-from hopplus.evaluation.film import film
+from hopplus.evaluation.replay.film import film
 from hopplus.evaluation.statistics import estimate, seat_order_test, student_quantile
 from hopplus.games.stag_hunt import StagHunt
-from hopplus.learning.rollout import begin, start
-from hopplus.players.seating import seat_players
+from hopplus.play.rollout import begin, start
+from hopplus.play.seating import seat_players
 from hopplus.types import Outcome, Trajectory
 
 GAME = StagHunt(StagHuntConfig())

@@ -10,8 +10,8 @@ import pytest
 from conftest import SMALL_RUN
 from fake_runs import saved_arrays, write_run
 from hopplus.cli import main
-from hopplus.report.summary import summarise
-from hopplus.report.words import Words
+from hopplus.report.pages.summary import summarise
+from hopplus.report.translations import Translations
 from hopplus.runs.folder import open_run
 
 pytestmark = pytest.mark.usefixtures("shared_programs")
@@ -35,10 +35,10 @@ def test_a_run_made_longer_is_as_one_that_was(tmp_path: Path) -> None:
     assert result["steps"] == 2560
     run = summarise([open_run(short)])[0]
     assert run.command.endswith(f"; hopplus resume {short} --steps 2560")
-    said = [Words()(one) for one in run.warnings()]
+    said = [Translations()(one) for one in run.warnings()]
     assert any(one.startswith("made longer: it had 1,280 steps before") for one in said)
     long = summarise([open_run(tmp_path / "long")])[0]
-    assert not any("made longer" in Words()(one) for one in long.warnings())
+    assert not any("made longer" in Translations()(one) for one in long.warnings())
 
 
 def test_what_falls_over_a_run_rises_again_where_it_is_made_longer(tmp_path: Path) -> None:

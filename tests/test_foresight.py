@@ -9,16 +9,16 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from hopplus.config import ConfigError, GoalOnline, TrainConfig
+from hopplus.config import ConfigError, GoalLearnerConfig, TrainConfig
 from hopplus.games.game import views
-from hopplus.learning.online import Beside
-from hopplus.learning.online_goal import OnlineGoal
+from hopplus.learning.auxiliary.goal import GoalLearner
+from hopplus.learning.auxiliary.learner import FitState
 from hopplus.models.history import Histories, recalled
 from hopplus.models.nets import LASTING, Gru
 from hopplus.models.opponent import OpponentModel
 from hopplus.players.context.goals import GoalsContext
 from hopplus.types import View
-from test_hindsight import PRESENT, seen_of, stretch
+from test_hindsight import PRESENT, seen_of, segment
 from tiny_hop_plus import GAME, GOAL, jit, of_seat, random_like, same, setup
 
 OTHERS = GAME.seats - 1
@@ -76,16 +76,16 @@ def test_goals_of_each_come_from_their_own_histories() -> None:
     np.testing.assert_allclose(swapped, goals[::-1], rtol=1e-5)
 
 
-def online(**change: Any) -> OnlineGoal:
-    (part,) = (one for one in setup().learner.beside.parts if isinstance(one, OnlineGoal))
+def online(**change: Any) -> GoalLearner:
+    (part,) = (one for one in setup().learner.auxiliary.parts if isinstance(one, GoalLearner))
     return replace(part, config=replace(GOAL, **change))
 
 
 @pytest.mark.parametrize("count", [1, OTHERS])
 def test_foresight_by_hand(count: int) -> None:
     """The cross-entropy of what others did who were there and had a choice, each with its goal."""
-    part, mind = online(), of_seat(setup().minds, 1)
-    seen = seen_of(stretch(), 0, 0)
+    part, player_params = online(), of_seat(setup().param_sets, 1)
+    seen = seen_of(segment(), 0, 0)
     legal = np.array(seen.others.legal)  # [T, others, A]
     did = legal.shape[2] - 1 - legal[..., ::-1].argmax(axis=2)  # the last that is legal
     legal[0, 1] = np.arange(legal.shape[2]) == did[0, 1]  # one without a choice
@@ -93,7 +93,7 @@ def test_foresight_by_hand(count: int) -> None:
     others = replace(seen.others, legal=jnp.asarray(legal))
     seen = replace(seen, others=others, joint=jnp.asarray(joint))
     goals = jax.random.normal(jax.random.key(2), (len(did), count, GOAL.prior.size))
-    found, acts = jit(part._foresight)(mind, seen, goals)
+    found, acts = jit(part._foresight)(player_params, seen, goals)
     likely = jit(jax.vmap(OpponentModel.__call__, in_axes=(0, 0, 0)))
     total, number = 0.0, 0
     for step, present in enumerate(PRESENT):
@@ -101,7 +101,7 @@ def test_foresight_by_hand(count: int) -> None:
             continue
         theirs = jax.tree.map(lambda leaf, at=step: leaf[at], others)
         told = jnp.broadcast_to(goals[step], (OTHERS, GOAL.prior.size))
-        logits = likely(mind.opponents, theirs, told)
+        logits = likely(player_params.opponents, theirs, told)
         for other in np.flatnonzero(present[1:] & (legal[step].sum(axis=1) > 1)):
             total -= float(logits[other, did[step, other]])
             number += 1
@@ -115,21 +115,21 @@ def test_goals_learn_to_foresee() -> None:
 
     def after(foresight: float) -> tuple[Any, float]:
         part = online(foresight=foresight, kl=0.0, fits=40, learning_rate=1e-2)
-        beside = part.init(s.minds, s.played)
-        ring = part.keep(beside.ring, s.played, jnp.int32(0))
-        start = Beside(beside.optimiser, ring)
-        minds, _, losses = jit(part.fit)(s.minds, start, jax.random.key(0))
+        auxiliary = part.init(s.param_sets, s.played)
+        buffer = part.keep(auxiliary.buffer, s.played, jnp.int32(0))
+        start = FitState(auxiliary.optimiser, buffer)
+        param_sets, _, losses = jit(part.fit)(s.param_sets, start, jax.random.key(0))
         last = replace(part, config=replace(part.config, foresight=1.0, fits=1))
-        kept = Beside(beside.optimiser, ring)
-        found = jit(last.fit)(minds, kept, jax.random.key(1))[2]
+        kept = FitState(auxiliary.optimiser, buffer)
+        found = jit(last.fit)(param_sets, kept, jax.random.key(1))[2]
         assert ("foresight" in losses) == (foresight > 0)
-        return minds, float(found["foresight"].mean())
+        return param_sets, float(found["foresight"].mean())
 
-    minds, with_it = after(100.0)
+    param_sets, with_it = after(100.0)
     _, without = after(0.0)
     assert with_it < without - 0.05
-    assert same(minds.policy, s.minds.policy)
-    assert same(minds.opponents, s.minds.opponents)
+    assert same(param_sets.policy, s.param_sets.policy)
+    assert same(param_sets.opponents, s.param_sets.opponents)
 
 
 def test_a_memory_that_begins_by_keeping() -> None:
@@ -143,10 +143,10 @@ def test_a_memory_that_begins_by_keeping() -> None:
 
 def test_what_does_not_go_together() -> None:
     with pytest.raises(ConfigError, match=r"needs --goal\.about each"):
-        GoalOnline(history="each")
+        GoalLearnerConfig(history="each")
     with pytest.raises(ConfigError, match=r"goal\.foresight"):
-        TrainConfig(parts=("goal",), goal=GoalOnline(foresight=1.0))
+        TrainConfig(parts=("goal",), goal=GoalLearnerConfig(foresight=1.0))
     with pytest.raises(ConfigError, match=r"goal\.foresight"):
-        GoalOnline(foresight=-1.0)
+        GoalLearnerConfig(foresight=-1.0)
     with pytest.raises(ConfigError, match=r"goal\.history"):
-        GoalOnline(history="mine")  # type: ignore[arg-type]
+        GoalLearnerConfig(history="mine")  # type: ignore[arg-type]

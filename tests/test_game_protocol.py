@@ -14,16 +14,16 @@ from pettingzoo.test import parallel_api_test
 import hopplus
 from hopplus.config import NetConfig, PPOConfig, StagHuntConfig, TrainConfig
 from hopplus.evaluation.evaluate import evaluate, summarise
-from hopplus.evaluation.film import film
+from hopplus.evaluation.replay.film import film
 from hopplus.games.game import Game, views
 from hopplus.games.pettingzoo import HopplusEnv
 from hopplus.games.stag_hunt import StagHunt
-from hopplus.learning.beside import make_beside
-from hopplus.learning.company import make_company
+from hopplus.learning.auxiliary.learners import make_auxiliary_learners
 from hopplus.learning.learner import Learner
-from hopplus.learning.rollout import start
+from hopplus.play.lineup import make_lineup
+from hopplus.play.rollout import start
+from hopplus.play.seating import seat_players
 from hopplus.players.actor import make_actor
-from hopplus.players.seating import seat_players
 from toy_game import Coins
 
 GAMES: dict[str, Game] = {
@@ -108,9 +108,9 @@ def test_learners_learn_it(game: Game) -> None:
     ppo = PPOConfig(games=8, unroll=4, epochs=1, minibatches=1)
     config = TrainConfig(net=NetConfig(hidden=8), ppo=ppo)
     actor = make_actor("learn", game, config)
-    company = make_company(["learn", "random"], game, learner=actor)
-    beside = make_beside(config, game, actor, np.array([0]), {})
-    learner = Learner(game, company, ppo, 2, 0, beside)
+    lineup = make_lineup(["learn", "random"], game, learner=actor)
+    auxiliary = make_auxiliary_learners(config, game, actor, np.array([0]), {})
+    learner = Learner(game, lineup, ppo, 2, 0, auxiliary)
     state: Any = jax.jit(learner.init)(KEY)
     _, metrics = jax.jit(learner.update)(state)
     assert np.isfinite(metrics["value_loss"]).all()

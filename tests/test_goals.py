@@ -9,8 +9,8 @@ import pytest
 from hopplus.config import GoalConfig, NetConfig, PretrainGoal, StagHuntConfig
 from hopplus.diagnosis.models.goal import GoalDiagnosis
 from hopplus.diagnosis.models.heldout import held_out
-from hopplus.learning.dataset import open_data
-from hopplus.learning.parts import make_setting
+from hopplus.recorded.dataset import open_data
+from hopplus.recorded.models import make_setting
 
 GAME = StagHuntConfig(size=3, seats=3, hares=3, horizon=12)
 

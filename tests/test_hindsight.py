@@ -14,7 +14,7 @@ import pytest
 from hopplus.config import GoalConfig
 from hopplus.games import make_game
 from hopplus.games.game import views
-from hopplus.learning.hindsight import Hindsight, Stretch, seen_by
+from hopplus.learning.auxiliary.hindsight import Hindsight, Segment, seen_by
 from hopplus.models.goal import GoalCode, GoalPart
 from hopplus.models.history import recalled
 from hopplus.models.inference import selected
@@ -45,20 +45,20 @@ def test_goals_in_play_are_inferred_from_the_episode_so_far() -> None:
         def step(memory: Any, now: Any) -> Any:
             seen, begins = now
             memory = jnp.where(begins[:, None, None], actor.start(), memory)
-            after, inferred = infer(s.minds, memory, seen)
+            after, inferred = infer(s.param_sets, memory, seen)
             return after, (memory, inferred)
 
         first = jnp.zeros((PPO.games, GAME.seats, GOAL.hidden))
         by_step = jax.lax.scan(step, first, (seen, jnp.asarray(begins)))[1]
 
-        def at_once(mind: Any, seen: View, begins: Any) -> Any:
-            before, after = recalled(mind.context.history, part.start(), seen, begins)
-            codes = jax.vmap(part.codes, in_axes=(None, 0))(mind.context, after)
+        def at_once(player_params: Any, seen: View, begins: Any) -> Any:
+            before, after = recalled(player_params.context.history, part.start(), seen, begins)
+            codes = jax.vmap(part.codes, in_axes=(None, 0))(player_params.context, after)
             return before, part.goal.settled(codes)[:, 0]
 
         over_seats = jax.vmap(at_once, in_axes=(0, 1, None), out_axes=1)
         over_games = jax.vmap(over_seats, in_axes=(None, 1, 1), out_axes=1)
-        return by_step, over_games(s.minds, seen, jnp.asarray(begins))
+        return by_step, over_games(s.param_sets, seen, jnp.asarray(begins))
 
     for memory, inferred in again():
         np.testing.assert_allclose(memory, s.whole.memory[0], rtol=1e-4, atol=1e-5)
@@ -84,32 +84,32 @@ DONE = np.array([False, False, False, True, False, False, False])
 
 
 @cache
-def stretch() -> Stretch:
+def segment() -> Segment:
     memory = jnp.arange(2.0 * GOAL.hidden).reshape(2, -1) / 10  # of two who learn
     joint = jnp.arange(21).reshape(7, 3) % 7
     fresh = jnp.append(False, jnp.asarray(DONE)[:-1])
-    return Stretch(hare_states(PRESENT, 7), joint, jnp.asarray(DONE), fresh, memory)
+    return Segment(hare_states(PRESENT, 7), joint, jnp.asarray(DONE), fresh, memory)
 
 
-seen_of = jit(lambda stretch, seat, own: seen_by(make_game(GAME), stretch, seat, own))
+seen_of = jit(lambda segment, seat, own: seen_by(make_game(GAME), segment, seat, own))
 
 
 @pytest.mark.parametrize("seat", [0, 2])
 def test_how_long_the_others_go_on_by_hand(seat: int) -> None:
-    seen = seen_of(stretch(), seat, 1)
+    seen = seen_of(segment(), seat, 1)
     by_seat = np.array(
         [
             [3, 2, 1, 0, 0, 0, 0],  # until the episode ends with step 3; then until it leaves
-            [1, 0, 0, 0, 2, 1, 0],  # leaves after step 1; then to the end of the stretch
+            [1, 0, 0, 0, 2, 1, 0],  # leaves after step 1; then to the end of the segment
             [3, 2, 1, 0, 1, 0, 0],
         ]
     ).T
     order = (seat + np.arange(3)) % 3
     np.testing.assert_array_equal(seen.ahead, by_seat[:, order])
     np.testing.assert_array_equal(seen.present, PRESENT[:, order])
-    np.testing.assert_array_equal(seen.joint, stretch().joint[:, order])
+    np.testing.assert_array_equal(seen.joint, segment().joint[:, order])
     assert seen.fresh.tolist() == [False] * 4 + [True, False, False]
-    assert seen.memory.tolist() == stretch().memory[1].tolist()
+    assert seen.memory.tolist() == segment().memory[1].tolist()
 
 
 def test_selected_by_hand() -> None:
@@ -140,14 +140,14 @@ def test_selectors_choose_as_they_say(about: Literal["joint", "each"]) -> None:
     part = s.learner.actor.context
     assert isinstance(part, GoalsContext)
     part = replace(part, goals=2 if about == "each" else 1)
-    seen = seen_of(stretch(), 0, 0)
-    mind: Any = SimpleNamespace(
+    seen = seen_of(segment(), 0, 0)
+    player_params: Any = SimpleNamespace(
         policy=Wants(),
-        prior=of_seat(s.minds.prior, 0),
+        prior=of_seat(s.param_sets.prior, 0),
         context=random_like(jax.eval_shape(part.init, jax.random.key(0)), 7),
     )
     code = jax.vmap(jax.vmap(part.goal.code, in_axes=(None, 0)), in_axes=(None, 0))
-    means = np.asarray(jit(code)(mind.prior, seen.others).mean)  # [T, others, G]
+    means = np.asarray(jit(code)(player_params.prior, seen.others).mean)  # [T, others, G]
     assert len(np.unique(means[..., 0].round(4))) > 8
 
     def choose(selector: Any) -> Any:
@@ -155,7 +155,7 @@ def test_selectors_choose_as_they_say(about: Literal["joint", "each"]) -> None:
 
     def all_of(key: jax.Array) -> Any:
         kinds = ("optimistic", "conservative", "last", "random")
-        return {kind: choose(kind)(mind, seen, key) for kind in kinds}
+        return {kind: choose(kind)(player_params, seen, key) for kind in kinds}
 
     founds = [jax.device_get(jit(all_of)(jax.random.key(key))) for key in range(8)]
     ahead, drawn = np.asarray(seen.ahead), set()

@@ -10,23 +10,25 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from hopplus.config import PARTS, OnlineConfig
-from hopplus.learning.auxiliary_models import AUXILIARY_MODELS, gate_of
-from hopplus.learning.online import learned, optimiser_of
-from hopplus.learning.online_goal import OnlineGoal
-from hopplus.learning.online_opponent import OnlineOpponent
-from hopplus.learning.online_world import OnlineWorld
+from hopplus.config import PARTS, AuxiliaryConfig
+from hopplus.learning.auxiliary.goal import GoalLearner
+from hopplus.learning.auxiliary.learner import learned, optimiser_of
+from hopplus.learning.auxiliary.opponent import OpponentLearner
+from hopplus.learning.auxiliary.table import AUXILIARY_MODELS, gate_of
+from hopplus.learning.auxiliary.world import WorldLearner
 from hopplus.learning.ppo import ppo_loss
 from tiny_hop_plus import GOAL, IMAGINE, OPPONENT, PPO, REAL, TrueWorld, jit, of_seat, same, setup
 
-Settling = OnlineGoal | OnlineOpponent | OnlineWorld
+Settling = GoalLearner | OpponentLearner | WorldLearner
 LEARNED = ("prior", "inference", "opponents", "world")
 
 
-def huge(minds: Any, seats: Any = slice(None)) -> Any:
+def huge(param_sets: Any, seats: Any = slice(None)) -> Any:
     """Minds of which those seats' worlds promise a thousand at every step."""
     return eqx.tree_at(
-        lambda m: m.world.seat.layers[-1].bias, minds, replace_fn=lambda b: b.at[seats, -1].add(1e3)
+        lambda m: m.world.seat.layers[-1].bias,
+        param_sets,
+        replace_fn=lambda b: b.at[seats, -1].add(1e3),
     )
 
 
@@ -62,7 +64,7 @@ def test_the_table_names_what_is_logged() -> None:
 def test_wild_imagined_rewards_do_not_reach_the_critic() -> None:
     s = setup()
     _, _, plain, metrics = plainly_learned()
-    _, kept, wild, wild_metrics = jax.device_get(s.learn(minds=huge(s.minds)))
+    _, auxiliary_state, wild, wild_metrics = jax.device_get(s.learn(param_sets=huge(s.param_sets)))
     assert wild_metrics["imagined/predicted_least"].min() > 100
     assert abs(metrics["imagined/predicted_most"]).max() < 100
     assert wild.present[:, REAL:].all()
@@ -74,7 +76,7 @@ def test_wild_imagined_rewards_do_not_reach_the_critic() -> None:
         np.testing.assert_array_equal(one[plain.valued], two[wild.valued])
     np.testing.assert_array_equal(wild.returns[:, :REAL], s.batch.returns)
     # They are kept to the range of what was seen, and not the same as before.
-    least, most = kept.observed[:, :1], kept.observed[:, 1:]
+    least, most = auxiliary_state.observed[:, :1], auxiliary_state.observed[:, 1:]
     assert most.max() < 10
     assert (wild.reward[:, REAL:] <= most).all()
     assert (wild.reward[:, REAL:] >= least).all()
@@ -85,9 +87,9 @@ def test_wild_imagined_rewards_do_not_reach_the_critic() -> None:
 
 
 def imagined_rows() -> int:
-    dreams = setup().learner.beside.dreams
-    assert dreams is not None
-    return dreams.rows
+    imagined_rollouts = setup().learner.auxiliary.imagined_rollouts
+    assert imagined_rollouts is not None
+    return imagined_rollouts.rows
 
 
 def test_the_value_learns_nothing_from_rows_that_are_not_valued() -> None:
@@ -95,14 +97,14 @@ def test_the_value_learns_nothing_from_rows_that_are_not_valued() -> None:
     s = setup()
     _, _, lessons, _ = plainly_learned()
     lessons = of_seat(lessons, 0)
-    policy = of_seat(s.minds.policy, 0)
+    policy = of_seat(s.param_sets.policy, 0)
 
     @jit
     def found(returns: Any, valued: Any) -> Any:
         batch = replace(lessons, returns=jnp.asarray(returns), valued=valued)
 
         def loss(policy: Any) -> Any:
-            return ppo_loss(policy, batch, s.learner.actor.judge, PPO, jnp.float32(0.01))
+            return ppo_loss(policy, batch, s.learner.actor.policy_and_value, PPO, jnp.float32(0.01))
 
         slope, parts = jax.grad(loss, has_aux=True)(policy)
         return slope.value, slope.policy, parts
@@ -149,17 +151,17 @@ def test_nothing_is_imagined_before_the_warm_up() -> None:
 def fitted_minds() -> Any:
     """Minds that have learned this little world for long."""
     s = setup()
-    part: Any = next(part for part in s.learner.beside.parts if part.name == "world")
+    part: Any = next(part for part in s.learner.auxiliary.parts if part.name == "world")
     longer = replace(part, config=replace(part.config, fits=600, batch=64))
-    _, kept, _, _ = plainly_learned()
-    return jax.jit(longer.fit)(s.minds, kept.parts["world"], jax.random.key(0))[0]
+    _, auxiliary_state, _, _ = plainly_learned()
+    return jax.jit(longer.fit)(s.param_sets, auxiliary_state.parts["world"], jax.random.key(0))[0]
 
 
 def test_the_gate_opens_for_seats_whose_world_is_right() -> None:
     s = setup()
-    minds = huge(fitted_minds(), 1)
+    param_sets = huge(fitted_minds(), 1)
     for gate in (0.0, 0.5, 1.0):
-        _, _, lessons, metrics = s.learn(minds=minds, gate=gate)
+        _, _, lessons, metrics = s.learn(param_sets=param_sets, gate=gate)
         error = np.asarray(metrics["world/error"])
         assert error[1] == 1  # wrong in every reward
         assert (error[[0, 2]] < 0.4).all()
@@ -172,9 +174,9 @@ def test_the_gate_opens_for_seats_whose_world_is_right() -> None:
 
 def test_the_true_world_has_no_error_and_an_unlearned_one_errs_always() -> None:
     s = setup()
-    part: Any = next(part for part in s.learner.beside.parts if part.name == "world")
-    measure = jit(lambda minds: part.measure(minds, s.played, jax.random.key(0)))
-    true = measure(replace(s.minds, world=TrueWorld()))
+    part: Any = next(part for part in s.learner.auxiliary.parts if part.name == "world")
+    measure = jit(lambda param_sets: part.measure(param_sets, s.played, jax.random.key(0)))
+    true = measure(replace(s.param_sets, world=TrueWorld()))
     for name, value in true.items():
         np.testing.assert_allclose(value, np.zeros(3), atol=1e-6, err_msg=name)
     wrong = {name.removeprefix("world/"): value for name, value in plainly_learned()[3].items()}
@@ -199,11 +201,11 @@ def test_what_absent_seats_do_and_think_teaches_nothing() -> None:
         memory=jnp.where(gone, 1 - s.played.memory, s.played.memory),
     )
     assert not same(s.played, other)
-    minds, _, lessons, metrics = plainly_learned()
+    param_sets, _, lessons, metrics = plainly_learned()
     minds_2, _, lessons_2, metrics_2 = s.learn(played=other)
     for name in LEARNED:
-        assert not same(getattr(minds, name), getattr(s.minds, name))
-        assert same(getattr(minds, name), getattr(minds_2, name))
+        assert not same(getattr(param_sets, name), getattr(s.param_sets, name))
+        assert same(getattr(param_sets, name), getattr(minds_2, name))
     assert same(lessons, lessons_2)
     for name in ("opponent/count", "opponent/fill", "world/error", "world/fill", "goal/fill"):
         np.testing.assert_array_equal(metrics[name], metrics_2[name])
@@ -223,10 +225,10 @@ def test_games_that_a_seat_is_not_in_teach_it_nothing() -> None:
     seats = jnp.where(games[:, None], (state.seats + 2) % 9, state.seats)
     joint = jnp.where(games[:, None], (played.joint + 1) % 7, played.joint)
     other = replace(played, state=replace(state, prey=prey, seats=seats), joint=joint)
-    minds, _, lessons, _ = jax.device_get(s.learn(played=played))
+    param_sets, _, lessons, _ = jax.device_get(s.learn(played=played))
     minds_2, _, lessons_2, _ = jax.device_get(s.learn(played=other))
     for name in LEARNED:
-        one, two = getattr(minds, name), getattr(minds_2, name)
+        one, two = getattr(param_sets, name), getattr(minds_2, name)
         assert same(of_seat(one, 0), of_seat(two, 0)), name
         for seat in (1, 2):
             assert not same(of_seat(one, seat), of_seat(two, seat)), name
@@ -242,30 +244,34 @@ def third(leaf: Any) -> Any:
 
 def test_minds_are_each_their_own() -> None:
     s = setup()
-    other = jax.tree.map(lambda leaf: np.asarray(leaf) + third(leaf), s.minds)
-    minds, _, lessons, metrics = plainly_learned()
-    minds_2, _, lessons_2, metrics_2 = jax.device_get(s.learn(minds=other))
+    other = jax.tree.map(lambda leaf: np.asarray(leaf) + third(leaf), s.param_sets)
+    param_sets, _, lessons, metrics = plainly_learned()
+    minds_2, _, lessons_2, metrics_2 = jax.device_get(s.learn(param_sets=other))
     for seat in (0, 1):
-        assert same(of_seat(minds, seat), of_seat(minds_2, seat))
+        assert same(of_seat(param_sets, seat), of_seat(minds_2, seat))
         assert same(of_seat(lessons, seat), of_seat(lessons_2, seat))
         assert same(of_seat(metrics, seat), of_seat(metrics_2, seat))
     for name in LEARNED:
-        start, end = getattr(minds, name), getattr(minds_2, name)
+        start, end = getattr(param_sets, name), getattr(minds_2, name)
         moved = jax.tree.map(lambda a, b: np.abs(a[2] + 0.1 - b[2]).max(), start, end)
         assert max(jax.tree.leaves(moved)) > 1e-4, name  # it learns otherwise, not only elsewhere
     assert not same(of_seat(lessons, 2), of_seat(lessons_2, 2))
 
 
-def changed_fields(minds: Any) -> set[str]:
+def changed_fields(param_sets: Any) -> set[str]:
     """What differs from the minds before."""
     fields = ("policy", *LEARNED)
-    return {name for name in fields if not same(getattr(minds, name), getattr(setup().minds, name))}
+    return {
+        name
+        for name in fields
+        if not same(getattr(param_sets, name), getattr(setup().param_sets, name))
+    }
 
 
 def test_parts_learn_only_their_own() -> None:
     """For the opponents, see the test that follows; the policy learns from the lessons."""
-    minds, _, _, metrics = plainly_learned()
-    assert changed_fields(minds) == set(LEARNED)
+    param_sets, _, _, metrics = plainly_learned()
+    assert changed_fields(param_sets) == set(LEARNED)
     assert changed_fields(fitted_minds()) == {"world"}
     for name, value in metrics.items():
         assert np.isfinite(value).all(), name
@@ -273,19 +279,19 @@ def test_parts_learn_only_their_own() -> None:
 
 def test_fitting_waits_for_its_turn() -> None:
     s = setup()
-    part: Any = next(part for part in s.learner.beside.parts if part.name == "opponent")
+    part: Any = next(part for part in s.learner.auxiliary.parts if part.name == "opponent")
 
     def found(every: int) -> Any:
         now = replace(part, config=replace(part.config, every=every))
-        beside = s.kept.parts["opponent"]
-        return jit(lambda n: learned(now, s.minds, beside, s.played, n, jax.random.key(0)))
+        auxiliary = s.auxiliary_state.parts["opponent"]
+        return jit(lambda n: learned(now, s.param_sets, auxiliary, s.played, n, jax.random.key(0)))
 
     for every, due in ((2, [True, False, True, False]), (0, [False] * 4)):
         update = found(every)
         for updates, fits in enumerate(due):
-            minds, beside, metrics = update(updates)
-            assert changed_fields(minds) == ({"opponents"} if fits else set())
-            assert same(beside.optimiser, s.kept.parts["opponent"].optimiser) != fits
+            param_sets, auxiliary, metrics = update(updates)
+            assert changed_fields(param_sets) == ({"opponents"} if fits else set())
+            assert same(auxiliary.optimiser, s.auxiliary_state.parts["opponent"].optimiser) != fits
             assert metrics["opponent/fill"].min() > 0  # it keeps what it sees all the same
             rounds = updates // every + 1 if every else 0
             assert metrics["opponent/fits"].tolist() == [rounds * OPPONENT.fits] * 3
@@ -298,7 +304,7 @@ def test_parts_may_settle() -> None:
     """The step size falls to zero over all rounds of the run, or stays."""
     part = replace(OPPONENT, every=2, fits=2, learning_rate=0.6, anneal=True)
 
-    def steps(config: OnlineConfig) -> list[float]:
+    def steps(config: AuxiliaryConfig) -> list[float]:
         optimiser = optimiser_of(config, updates=5)  # three rounds, of two steps each
         state, found = optimiser.init(jnp.zeros(())), []
         for _ in range(7):
@@ -313,7 +319,7 @@ def test_parts_may_settle() -> None:
     change, _ = optimiser_of(replace(part, anneal=False), 5).update(jnp.ones(()), state)
     assert float(change) == pytest.approx(-0.6, abs=1e-4)
     learner = setup().learner
-    online = [part for part in learner.beside.parts if isinstance(part, Settling)]
+    online = [part for part in learner.auxiliary.parts if isinstance(part, Settling)]
     assert [part.updates for part in online] == [learner.updates] * 3
     assert learner.updates > 1
 
@@ -335,8 +341,8 @@ def test_mixing_falls_to_zero() -> None:
                 np.where(other, plain, mixed), plain, rtol=1e-4, atol=1e-5
             )  # as they were where nothing was told
             assert (plain != mixed)[other].any() == (shares[-1] > 0)
-        judged = jax.vmap(s.learner.actor.judge, in_axes=(None, 0, 0))
-        logits, value = jit(jax.vmap(judged))(s.minds.policy, told.view, told.inferred)
+        judged = jax.vmap(s.learner.actor.policy_and_value, in_axes=(None, 0, 0))
+        logits, value = jit(jax.vmap(judged))(s.param_sets.policy, told.view, told.inferred)
         log_prob = np.take_along_axis(np.asarray(logits), np.asarray(told.action)[..., None], -1)
         np.testing.assert_allclose(log_prob[..., 0], told.log_prob, rtol=1e-4, atol=1e-5)
         np.testing.assert_allclose(value, told.value, rtol=1e-4, atol=1e-5)

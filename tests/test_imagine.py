@@ -14,8 +14,8 @@ from hopplus.games import make_game
 from hopplus.games.game import views
 from hopplus.models.opponent import OpponentPart, others_logits, others_views
 from hopplus.models.world import Prediction
-from hopplus.planning.imagine import Dream, Imagination
-from hopplus.planning.simulate import LearnedStage, Scene
+from hopplus.planning.dynamics import LearnedDynamics, Observation
+from hopplus.planning.imagined_rollouts import Imagination, ImaginedRollout
 from hopplus.types import Act, View
 from tiny_hop_plus import GAME, TINY, TrueWorld, jit, of_seat, random_like, same, setup
 
@@ -26,37 +26,42 @@ def test_goals_and_play_in_imagination_are_those_of_play() -> None:
     """With the true rules as its world: the first step is the real one with its goal, memory is
     carried along, every step is one that the game could have made, and ends begin anew."""
     s = setup()
-    dreams = s.learner.beside.dreams
-    assert dreams is not None
+    imagined_rollouts = s.learner.auxiliary.imagined_rollouts
+    assert imagined_rollouts is not None
     game, actor, seat, steps = s.learner.game, s.learner.actor, 1, 12
-    mind = replace(of_seat(s.minds, seat), world=TrueWorld())
+    player_params = replace(of_seat(s.param_sets, seat), world=TrueWorld())
     present = np.asarray(game.present(s.played.state))[:, :, seat]
     when, which = (jnp.asarray(found) for found in np.nonzero(present))
-    moments = jax.tree.map(lambda leaf: leaf[when, which], s.played)
-    lanes = len(when) // steps
-    assert lanes > 2
+    transitions = jax.tree.map(lambda leaf: leaf[when, which], s.played)
+    replicas = len(when) // steps
+    assert replicas > 2
 
     @jit
-    def dreamt() -> Any:
+    def imagined_batch() -> Any:
         order = (seat + jnp.arange(3)) % 3
-        scene = jax.vmap(
-            lambda state: Scene(game.view(state, seat), views(game, state).legal[order])
-        )(moments.state)
+        observation = jax.vmap(
+            lambda state: Observation(game.view(state, seat), views(game, state).legal[order])
+        )(transitions.state)
         start = jax.tree.map(
-            lambda leaf: leaf[: steps * lanes].reshape(steps, lanes, *leaf.shape[1:]),
-            (scene, moments.memory[:, seat], moments.inferred[:, seat], moments.state),
+            lambda leaf: leaf[: steps * replicas].reshape(steps, replicas, *leaf.shape[1:]),
+            (
+                observation,
+                transitions.memory[:, seat],
+                transitions.inferred[:, seat],
+                transitions.state,
+            ),
         )
-        scenes, memories, inferred, states = start
-        keys = jax.random.split(jax.random.key(5), lanes)
-        imagination = dreams.imagination(mind)
-        dream = jax.vmap(imagination, in_axes=(1, 1, 0), out_axes=1)(scenes, memories, keys)
+        observations, memories, inferred, states = start
+        keys = jax.random.split(jax.random.key(5), replicas)
+        imagination = imagined_rollouts.imagination(player_params)
+        dream = jax.vmap(imagination, in_axes=(1, 1, 0), out_axes=1)(observations, memories, keys)
 
         def again(carry: Any, now: Any) -> Any:
             memory, state = carry
             view, ended, after, *fresh = now
             before = memory
-            memory, goals = actor.infer(mind, memory, view)
-            logits, value = actor.judge(mind.policy, view, goals)
+            memory, goals = actor.infer(player_params, memory, view)
+            logits, value = actor.policy_and_value(player_params.policy, view, goals)
             joint = jnp.roll(after.last_actions, seat)  # what all did, from the view that follows
             state, outcome = game.step(state, joint, jax.random.key(0))
             expected = game.view(state, seat), outcome.reward[order]
@@ -74,19 +79,19 @@ def test_goals_and_play_in_imagination_are_those_of_play() -> None:
                 outcome.illegal & (joint >= 0),
             )
 
-        def lane(view: View, ended: Any, memories: Any, states: Any) -> Any:
-            after, fresh, places = jax.tree.map(
+        def replica(view: View, ended: Any, memories: Any, states: Any) -> Any:
+            after, fresh, embeddings = jax.tree.map(
                 lambda leaf: jnp.roll(leaf, -1, axis=0), (view, memories, states)
             )
             first = jax.tree.map(lambda leaf: leaf[0], (memories, states))
-            now = (view, ended, after, fresh, places)
+            now = (view, ended, after, fresh, embeddings)
             return jax.lax.scan(again, first, now)[1]
 
-        over_lanes = jax.vmap(lane, in_axes=1, out_axes=1)
-        told = over_lanes(dream.view, dream.ended, memories, states)
-        return dream, scenes, inferred, told
+        over_replicas = jax.vmap(replica, in_axes=1, out_axes=1)
+        told = over_replicas(dream.view, dream.ended, memories, states)
+        return dream, observations, inferred, told
 
-    dream, scenes, inferred, told = jax.device_get(dreamt())
+    dream, observations, inferred, told = jax.device_get(imagined_batch())
     _, goals, logits, value, seen, reward, over, illegal = told
     np.testing.assert_allclose(dream.act.inferred[0], inferred[0], rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(dream.act.inferred, goals, rtol=1e-4, atol=1e-5)
@@ -106,7 +111,7 @@ def test_goals_and_play_in_imagination_are_those_of_play() -> None:
     assert not illegal[:-1][on].any()
     # After an end, the next real moment is taken.
     for name in ("planes", "legal", "last_actions", "time"):
-        after, fresh = getattr(dream.view, name)[1:], getattr(scenes.view, name)[1:]
+        after, fresh = getattr(dream.view, name)[1:], getattr(observations.view, name)[1:]
         np.testing.assert_array_equal(after[~on], fresh[~on])
 
 
@@ -147,11 +152,11 @@ def test_after_an_imagined_end_the_next_real_moment_follows() -> None:
 
     world: Any = Ending(0.75)
     imagination = Imagination(
-        decide, random_like(shapes, 0), LearnedStage(world, 4), lambda *_: jnp.zeros((2, 0))
+        decide, random_like(shapes, 0), LearnedDynamics(world, 4), lambda *_: jnp.zeros((2, 0))
     )
     memories = 10.0 * jnp.arange(steps)
-    scenes = Scene(view, tile(legal))
-    dream = jit(lambda: imagination(scenes, memories, jax.random.key(0)))()
+    observations = Observation(view, tile(legal))
+    dream = jit(lambda: imagination(observations, memories, jax.random.key(0)))()
     # 0.5, then 0.75 and over; the moment of its place, 0.7, then 0.95 and over; then 0.9.
     np.testing.assert_allclose(dream.view.time, [0.5, 0.75, 0.7, 0.95, 0.9])
     assert dream.ended.tolist() == [False, True, False, True, True]
@@ -173,17 +178,17 @@ REWARDS = {
 def test_imagined_rewards_and_returns_by_hand(
     kind: Literal["predicted", "clipped", "zero"], critic_on: Literal["real", "both"]
 ) -> None:
-    """Two lanes of three steps; the first ends with its second step."""
-    dreams = setup().learner.beside.dreams
-    assert dreams is not None
-    dreams = replace(
-        dreams,
-        config=replace(dreams.config, reward=kind, critic_on=critic_on),
-        ppo=replace(dreams.ppo, mix=1.0, discount=0.5),
+    """Two replicas of three steps; the first ends with its second step."""
+    imagined_rollouts = setup().learner.auxiliary.imagined_rollouts
+    assert imagined_rollouts is not None
+    imagined_rollouts = replace(
+        imagined_rollouts,
+        config=replace(imagined_rollouts.config, reward=kind, critic_on=critic_on),
+        ppo=replace(imagined_rollouts.ppo, gae_lambda=1.0, discount=0.5),
     )
     own = jnp.array(REWARDS["predicted"])
     nothing = jnp.zeros((3, 2, 1))
-    dream = Dream(
+    dream = ImaginedRollout(
         memory=(),
         begins=nothing,
         view=View(nothing, nothing, nothing, nothing),
@@ -193,7 +198,7 @@ def test_imagined_rewards_and_returns_by_hand(
         last=jnp.array([[8.0, 16.0]]),
     )
     for opened in (True, False):
-        batch = dreams.batch(dream, jnp.array([-1.0, 5.0]), jnp.array(opened))
+        batch = imagined_rollouts.batch(dream, jnp.array([-1.0, 5.0]), jnp.array(opened))
         reward = np.array(REWARDS[kind])
         np.testing.assert_allclose(batch.reward.reshape(3, 2), reward)
         last = reward[2] + 0.5 * np.array([8.0, 16.0])

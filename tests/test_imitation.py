@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from hopplus.config import TrainConfig
-from hopplus.learning.imitation import imitation_loss
+from hopplus.learning.from_run import make_learner
 from hopplus.learning.learner import Learner, Learning
 from hopplus.learning.ppo import Batch
-from hopplus.learning.restore import make_learner
-from hopplus.learning.trained import Trained
+from hopplus.learning.search_distillation import distillation_loss
+from hopplus.play.trained import Trained
 from hopplus.players.planner import Planner
 from hopplus.presets import PRESETS
 from hopplus.types import Trajectory, View
@@ -72,7 +72,7 @@ def batch() -> Batch:
     )
 
 
-def judge(params: Any, view: View, inferred: jax.Array) -> tuple[jax.Array, jax.Array]:
+def policy_and_value(params: Any, view: View, inferred: jax.Array) -> tuple[jax.Array, jax.Array]:
     logits, value = params
     return jax.nn.log_softmax(jnp.where(view.legal, logits, NEVER)), value
 
@@ -82,7 +82,9 @@ PARAMS = (jnp.log(jnp.array([1.0, 2.0, 5.0])), jnp.float32(2.0))
 
 def test_losses_by_hand() -> None:
     """Policies are 1/3, 2/3 among two and 1/8, 2/8, 5/8 among three; the value is 2."""
-    loss, found = jax.jit(lambda: imitation_loss(PARAMS, batch(), judge, value_weight=0.5))()
+    loss, found = jax.jit(
+        lambda: distillation_loss(PARAMS, batch(), policy_and_value, value_weight=0.5)
+    )()
     crosses = [
         -0.25 * np.log(1 / 3) - 0.75 * np.log(2 / 3),
         -0.5 * np.log(1 / 8) - 0.5 * np.log(2 / 8),
@@ -102,7 +104,9 @@ def test_gradients_by_hand() -> None:
     """Finite, though some actions are illegal and some are never chosen: the policy's less the
     search's, on average over the three steps that count."""
     slope, value_slope = jax.jit(
-        jax.grad(lambda params: imitation_loss(params, batch(), judge, value_weight=0.5)[0])
+        jax.grad(
+            lambda params: distillation_loss(params, batch(), policy_and_value, value_weight=0.5)[0]
+        )
     )(PARAMS)
     three = np.array([1, 2, 5]) / 8
     expected = (np.array([1 / 3, 2 / 3, 0]) - AIM[0] + three - AIM[1] + three - AIM[2]) / 3
@@ -116,7 +120,8 @@ def test_steps_that_do_not_count() -> None:
     @jax.jit
     def found(batch: Batch) -> Any:
         return jax.value_and_grad(
-            lambda params: imitation_loss(params, batch, judge, value_weight=0.5), has_aux=True
+            lambda params: distillation_loss(params, batch, policy_and_value, value_weight=0.5),
+            has_aux=True,
         )(PARAMS)
 
     plain = batch()
@@ -149,9 +154,9 @@ def preset(name: str, **settings: Any) -> TrainConfig:
 def test_two_updates_of_every_preset(name: str) -> None:
     """Two seats learn, each by itself; one who has learned before stays as it is. The run in
     test_resume_search.py is of `hop`."""
-    guest = actor_of()
-    guests = {"guest": Trained(guest, mind_of(guest))}
-    learner = make_learner(preset(name, seats="learn,guest,learn"), guests)
+    background_player = actor_of()
+    background = {"guest": Trained(background_player, mind_of(background_player))}
+    learner = make_learner(preset(name, seats="learn,guest,learn"), background)
     player, seats = learner.seating.groups[learner.learning]
     assert isinstance(player, Planner)
     assert learner.search == player.config
@@ -188,7 +193,7 @@ def assert_values_learn_discounted_returns(learner: Learner, now: Learning) -> N
     played = replace(zeros, outcome=outcome, present=jnp.ones_like(zeros.present))
     batch = jit(learner.batch)(now.params[learner.learning], now.plays, played)
     steps = np.arange(PPO.unroll)[::-1]
-    expected = np.tile(np.repeat((DISCOUNT * PPO.mix) ** steps, PPO.games), (2, 1))
+    expected = np.tile(np.repeat((DISCOUNT * PPO.gae_lambda) ** steps, PPO.games), (2, 1))
     np.testing.assert_allclose(batch.returns, expected, rtol=1e-5)
 
 
@@ -209,9 +214,11 @@ def assert_no_seat_learns_from_another(learner: Learner, now: Learning) -> None:
 
     @jit
     def improved(aim: jax.Array) -> Any:
-        minds, optimiser = now.params[learner.learning], now.optimiser
+        param_sets, optimiser = now.params[learner.learning], now.optimiser
         lessons = replace(given, aim=jnp.log(jnp.broadcast_to(aim[:, None], legal.shape)))
-        return learner.improve(learner.improved(minds), optimiser, lessons, now.updates, now.key)[0]
+        return learner.improve(
+            learner.improved(param_sets), optimiser, lessons, now.updates, now.key
+        )[0]
 
     even = jnp.full((2, 7), 1 / 7)
     one, two = (improved(aim) for aim in (even, even.at[1].set(jnp.arange(7.0) / 21)))

@@ -9,8 +9,8 @@ import pytest
 
 SOURCE = Path(__file__).resolve().parents[1] / "src" / "hopplus"
 # Each may import those after it, and those beside.
-LAYERS = ["cli", "report", "diagnosis", "evaluation", "learning", "players", "planning"]
-LAYERS += ["models", "games"]
+LAYERS = ["cli", "api", "report", "diagnosis", "evaluation", "learning", "recorded", "play"]
+LAYERS += ["players", "planning", "models", "games"]
 BESIDE = {"config", "errors", "presets", "registry", "types", "runs", "runtime"}
 FILES = sorted(SOURCE.rglob("*.py"))
 
@@ -47,7 +47,7 @@ def test_playing_and_learning_need_no_pictures() -> None:
     program = (
         "import sys\n"
         f"for name in {heavy}: sys.modules[name] = None\n"
-        "import hopplus.learning.rollout, hopplus.evaluation.evaluate, hopplus.cli.bench.game\n"
+        "import hopplus.play.rollout, hopplus.evaluation.evaluate, hopplus.cli.bench.game\n"
         "import hopplus.cli\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True)

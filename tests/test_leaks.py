@@ -16,11 +16,11 @@ import numpy as np
 import pytest
 
 from hopplus.config import SearchConfig
-from hopplus.learning.rollout import Play, advance, begin
+from hopplus.play.rollout import Play, advance, begin
+from hopplus.play.seating import Seating
 from hopplus.players.mixture import Mixture
 from hopplus.players.planner import Planner
 from hopplus.players.scripted import scripted
-from hopplus.players.seating import Seating
 from hopplus.types import Act, Memory, Params, View
 from tiny_hop_plus import GAME, GOAL, jit, of_seat, same
 from tiny_search import GAME_MADE, actor_of, mind_of, seen
@@ -87,10 +87,12 @@ def setting(kind: str) -> tuple[Given, Callable[[Given], Any]]:
     state = replace(GAME_MADE.parse(BOARD), steps=jnp.int32(GAME.horizon - 1))
     play = begin(GAME_MADE, Seating(players), state, jax.random.key(3))
     play = replace(play, view=seen(BOARD))
-    minds = jax.tree.map(lambda *sets: jnp.stack(sets), mind_of(planner, 1), mind_of(planner, 2))
+    param_sets = jax.tree.map(
+        lambda *sets: jnp.stack(sets), mind_of(planner, 1), mind_of(planner, 2)
+    )
     other = jax.tree.map(lambda leaf: leaf[None], mind_of(learned, 3))
     dice = jax.random.split(jax.random.key(4), 3)
-    return seated(Given((minds, ((), other)), play, dice), 0), run
+    return seated(Given((param_sets, ((), other)), play, dice), 0), run
 
 
 def with_play(given: Given, **changes: Any) -> Given:
@@ -124,16 +126,16 @@ def remembering(given: Given, which: int) -> Given:
 
 def minded(given: Given, which: int) -> Given:
     """With other parameters of one of the planners."""
-    minds, mixed = given.params
+    param_sets, mixed = given.params
     return given._replace(
-        params=(jax.tree.map(lambda leaf: leaf.at[which].multiply(-1), minds), mixed)
+        params=(jax.tree.map(lambda leaf: leaf.at[which].multiply(-1), param_sets), mixed)
     )
 
 
 def learned_otherwise(given: Given) -> Given:
     """With other parameters of the one who has learned."""
-    minds, (_, learned) = given.params
-    return given._replace(params=(minds, ((), jax.tree.map(lambda leaf: 1 - leaf, learned))))
+    param_sets, (_, learned) = given.params
+    return given._replace(params=(param_sets, ((), jax.tree.map(lambda leaf: 1 - leaf, learned))))
 
 
 def elsewhere(given: Given) -> Given:

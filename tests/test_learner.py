@@ -12,13 +12,13 @@ import pytest
 from hopplus.config import ConfigError, NetConfig, PPOConfig, StagHuntConfig, TrainConfig
 from hopplus.games.game import views
 from hopplus.games.stag_hunt import StagHunt, StagHuntState
-from hopplus.learning.company import Company
+from hopplus.learning.from_run import make_learner
 from hopplus.learning.learner import Learner, Learning
-from hopplus.learning.restore import make_learner
 from hopplus.learning.returns import episode_metrics
-from hopplus.learning.rollout import rollout
 from hopplus.learning.through_time import minibatch_rows
-from hopplus.players.seating import Seating
+from hopplus.play.lineup import Lineup
+from hopplus.play.rollout import rollout
+from hopplus.play.seating import Seating
 from hopplus.presets import ABOUT, PRESETS
 from hopplus.types import Act, Memory, Outcome, Params, Trajectory, View
 
@@ -74,7 +74,7 @@ def test_every_preset_learns(name: str) -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        {"anneal": False, "entropy_end": 0.0, "mix": 1.0},
+        {"anneal": False, "entropy_end": 0.0, "gae_lambda": 1.0},
         {"prosociality": 0.5, "parameters": "shared", "minibatches": 1, "epochs": 1},
     ],
     ids=str,
@@ -154,7 +154,7 @@ def test_each_seat_is_given_its_own_play() -> None:
 
 def test_prosocial_returns_are_of_everyones_mean() -> None:
     """And go on after a seat has left, as do the values that it learns then."""
-    learner = make_learner(small(PRESETS["ppo-prosocial"], unroll=40, mix=1.0), {})
+    learner = make_learner(small(PRESETS["ppo-prosocial"], unroll=40, gae_lambda=1.0), {})
     now = jax.jit(learner.init)(jax.random.key(0))
 
     @jax.jit
@@ -257,7 +257,7 @@ class RenamedSeating(Seating):
 
 
 @dataclass(frozen=True)
-class RenamedCompany(Company):
+class RenamedCompany(Lineup):
     """The same initial parameters, renamed."""
 
     def init(self, key: jax.Array) -> tuple[Params, ...]:
@@ -270,7 +270,7 @@ def test_learning_commutes_with_renaming_the_seats() -> None:
     renamed = replace(
         learner,
         game=RenamedGame(GAME),
-        company=RenamedCompany(RenamedSeating(learner.seating.players), {}),
+        lineup=RenamedCompany(RenamedSeating(learner.seating.players), {}),
     )
     states, metrics = [], []
     for one in (learner, renamed):
@@ -295,7 +295,7 @@ def test_learning_commutes_with_renaming_the_seats() -> None:
     ("settings", "words"),
     [
         ({"minibatches": 3}, "divisor of --ppo.games times --ppo.unroll"),
-        ({"mix": 1.5}, "ppo.mix is 1.5"),
+        ({"gae_lambda": 1.5}, "ppo.gae_lambda is 1.5"),
         ({"learning_rate": float("nan")}, "--ppo.learning-rate is nan"),
         ({"prosociality": -0.1}, "ppo.prosociality is -0.1"),
         ({"games": 0}, "ppo.games is 0"),

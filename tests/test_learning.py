@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from hopplus.config import NetConfig, PPOConfig, StagHuntConfig, TrainConfig
-from hopplus.learning.programs import LEVEL
-from hopplus.learning.restore import new_run
+from hopplus.learning.compilation import LEVEL
+from hopplus.learning.from_run import new_run
 from hopplus.learning.train import train
 
 
@@ -18,7 +18,7 @@ def test_two_learn_to_meet_at_the_stag(
 
     Compiled as a person's run is and not as quickly as can be: it takes half of the time then.
     """
-    monkeypatch.setattr("hopplus.learning.programs.start_options", lambda _: {LEVEL: 1})
+    monkeypatch.setattr("hopplus.learning.compilation.start_options", lambda _: {LEVEL: 1})
     config = TrainConfig(
         game=StagHuntConfig(size=3, seats=2, hares=0, horizon=15),
         net=NetConfig(hidden=32),

@@ -13,8 +13,8 @@ from fake_runs import write_run
 from hopplus.cli import main
 from hopplus.cli.train import show_moment
 from hopplus.learning.train import Moment
-from hopplus.report.runs import runs_page
-from hopplus.report.summary import Summary, summarise
+from hopplus.report.pages.runs import runs_page
+from hopplus.report.pages.summary import Summary, summarise
 from hopplus.runs.checkpoint import read_manifest, steps_of
 from hopplus.runs.folder import open_run
 

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from hopplus.config import SearchConfig
-from hopplus.planning.line import most_visited
+from hopplus.planning.principal_variation import principal_variation
 from hopplus.planning.search import Leaf, Reached, search
 from tiny_hop_plus import jit
 
@@ -27,8 +27,8 @@ def test_the_most_visited_line() -> None:
     @jit
     def both() -> Any:
         found = search(expand, jnp.int32(1), even, jnp.zeros((60, 1)), config)
-        best = most_visited(found.tree, found.visits.argmax(), config.outcomes, 5)
-        return found, best, most_visited(found.tree, jnp.int32(0), config.outcomes, 1)
+        best = principal_variation(found.tree, found.visits.argmax(), config.outcomes, 5)
+        return found, best, principal_variation(found.tree, jnp.int32(0), config.outcomes, 1)
 
     found, (nodes, there), (first, visited) = both()
     assert there.tolist() == [True, True, True, False, False]

@@ -1,4 +1,4 @@
-"""Policies with a memory of their own, and trials against the same company."""
+"""Policies with a memory of their own, and trials against the same co-players."""
 
 from dataclasses import replace
 from typing import Any
@@ -12,24 +12,24 @@ from hopplus.cli import main
 from hopplus.config import (
     ConfigError,
     GoalConfig,
-    GoalOnline,
+    GoalLearnerConfig,
     ImagineConfig,
     MemoryConfig,
     NetConfig,
-    OpponentOnline,
+    OpponentLearnerConfig,
     PPOConfig,
     SearchConfig,
     StagHuntConfig,
     TrainConfig,
     WorldConfig,
-    WorldOnline,
+    WorldLearnerConfig,
 )
 from hopplus.games import make_game
-from hopplus.learning.hindsight import stretches_of
+from hopplus.learning.auxiliary.hindsight import segments_of
+from hopplus.learning.auxiliary.transitions import Transitions
+from hopplus.learning.from_run import make_learner, seat_names
 from hopplus.learning.learner import Learner, Learning
-from hopplus.learning.moments import Moments
-from hopplus.learning.restore import make_learner, seat_names
-from hopplus.learning.rollout import rollout
+from hopplus.play.rollout import rollout
 from hopplus.players.actor import make_actor
 from tiny_hop_plus import begun, jit
 
@@ -63,9 +63,9 @@ def test_what_is_recalled_is_what_was_remembered(config: TrainConfig) -> None:
 
     def both(now: Learning) -> tuple[jax.Array, jax.Array]:
         plays, trajectory, _ = learner._play(now.params, now.plays)
-        minds = now.params[learner.learning]
-        batch = learner.batch(minds, plays, trajectory)
-        return jax.vmap(learner.replayed)(minds.context, batch).inferred, batch.inferred
+        param_sets = now.params[learner.learning]
+        batch = learner.batch(param_sets, plays, trajectory)
+        return jax.vmap(learner.replayed)(param_sets.context, batch).inferred, batch.inferred
 
     again, told = jit(both)(now)
     np.testing.assert_allclose(again, told, atol=1e-6)
@@ -92,14 +92,16 @@ def test_trials_keep_company_and_memory_together() -> None:
         # From the first step of a trial to its end, the same ones sit there.
         for trial in range(len(begins) // 3):
             last = begins[3 * trial + 3] if 3 * trial + 3 < len(begins) else steps
-            stretch = choice[begins[3 * trial] : last, game]
-            assert (stretch == stretch[0]).all()
+            segment = choice[begins[3 * trial] : last, game]
+            assert (segment == segment[0]).all()
     assert len(np.unique(choice)) == 3  # everyone comes
 
 
 def test_a_history_of_goals_lasts_for_a_trial() -> None:
     """Carried on from episode to episode, and begun anew with the next trial; learned from so."""
-    goal = GoalOnline(across=True, hidden=4, prior=GoalConfig(size=2, net=NetConfig(hidden=8)))
+    goal = GoalLearnerConfig(
+        across=True, hidden=4, prior=GoalConfig(size=2, net=NetConfig(hidden=8))
+    )
     config = replace(CONFIG, memory=MemoryConfig(), parts=("opponent", "goal"), goal=goal)
     actor = make_actor("learn", make_game(GAME), config)
     view: Any = None  # goals are read from what was seen before
@@ -110,7 +112,7 @@ def test_a_history_of_goals_lasts_for_a_trial() -> None:
     # Five steps of one game, of two seats: episodes end with the second and the fourth of them.
     done = jnp.array([False, True, False, True, False])[:, None]
     memory = jnp.arange(40.0).reshape(5, 1, 2, 4)
-    played = Moments(
+    played = Transitions(
         jnp.zeros((5, 1)),
         jnp.zeros((5, 1, 3)),
         done=done,
@@ -118,10 +120,10 @@ def test_a_history_of_goals_lasts_for_a_trial() -> None:
         begins=jnp.roll(done, 1, axis=0),
         episode=jnp.array([1, 1, 2, 2, 0])[:, None],
     )
-    stretch = stretches_of(played, across=True)
-    assert stretch.fresh.tolist() == [[False] * 4 + [True]]
-    assert stretch.memory.tolist() == memory[0].tolist()
-    whole = stretches_of(played, across=False)
+    segment = segments_of(played, across=True)
+    assert segment.fresh.tolist() == [[False] * 4 + [True]]
+    assert segment.memory.tolist() == memory[0].tolist()
+    whole = segments_of(played, across=False)
     assert whole.fresh.tolist() == [[False, False, True, False, True]]
 
 
@@ -130,10 +132,10 @@ def test_it_learns_through_time() -> None:
     learner = make_learner(SELF_PLAY, {})
     now = warm(learner)
     plays, trajectory, _ = jit(learner._play)(now.params, now.plays)
-    minds = now.params[learner.learning]
-    batch = jit(learner.batch)(minds, plays, trajectory)
+    param_sets = now.params[learner.learning]
+    batch = jit(learner.batch)(param_sets, plays, trajectory)
     one = jax.tree.map(lambda leaf: leaf[0], batch)
-    context = jax.tree.map(lambda leaf: leaf[0], minds.context)
+    context = jax.tree.map(lambda leaf: leaf[0], param_sets.context)
     games = PPO.games
 
     def told(planes: jax.Array) -> jax.Array:
@@ -180,8 +182,8 @@ def test_clear_errors(options: list[str], said: str, capsys: pytest.CaptureFixtu
 
 
 TINY: dict[str, Any] = {
-    "opponent": OpponentOnline(net=NetConfig(hidden=8), fits=1, batch=8, buffer=60),
-    "world": WorldOnline(model=WorldConfig(hidden=8), fits=1, batch=8, buffer=60),
+    "opponent": OpponentLearnerConfig(net=NetConfig(hidden=8), fits=1, batch=8, buffer=60),
+    "world": WorldLearnerConfig(model=WorldConfig(hidden=8), fits=1, batch=8, buffer=60),
     "imagine": ImagineConfig(horizon=3, warm_up=0, gate=1.0, buffer=60),
     "ppo": replace(PPO, games=16, minibatches=1),  # as many as have `begun`
 }
@@ -215,8 +217,8 @@ def test_contexts_go_with_imagination_and_search(kind: str) -> None:
     np.testing.assert_allclose(again, batch.inferred, atol=1e-5)
     real = learner.config.steps
     assert np.abs(batch.inferred[:, :real]).max() > 0.01
-    if learner.beside.dreams:
-        assert batch.inferred.shape[1] == real + learner.beside.dreams.rows
+    if learner.auxiliary.imagined_rollouts:
+        assert batch.inferred.shape[1] == real + learner.auxiliary.imagined_rollouts.rows
         assert np.abs(batch.inferred[:, real:]).max() > 0.01
     first, last = (one.params[learner.learning] for one in (now, after))
     for part in ("policy", "context"):  # whatever the policy's loss improves

@@ -10,8 +10,8 @@ import hopplus
 from fake_runs import write_run
 from hopplus.cli import main
 from hopplus.config import ConfigError
-from hopplus.learning.names import RunName, full_name, read_run_name
-from hopplus.learning.restore import find_trained, run_players
+from hopplus.learning.from_run import find_trained, run_players
+from hopplus.play.names import RunName, full_name, read_run_name
 from hopplus.runs.folder import check_name, open_run
 
 

@@ -11,9 +11,9 @@ from conftest import record_small
 from hopplus.diagnosis.models.classes import score_top
 from hopplus.diagnosis.models.heldout import HeldOut, held_out
 from hopplus.diagnosis.models.observers import Observer, observe
-from hopplus.learning.dataset import open_data
-from hopplus.learning.record import view_at
 from hopplus.players.scripted import scripted
+from hopplus.recorded.dataset import open_data
+from hopplus.recorded.record import view_at
 
 
 def recorded(path: Path, players: str) -> HeldOut:

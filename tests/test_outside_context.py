@@ -17,12 +17,12 @@ from hopplus.config import (
     TrainConfig,
 )
 from hopplus.games import make_game
-from hopplus.learning.restore import find_trained, run_players
-from hopplus.learning.rollout import rollout, start
-from hopplus.learning.trained import read_player
+from hopplus.learning.from_run import find_trained, run_players
+from hopplus.play.rollout import rollout, start
+from hopplus.play.seating import Seating
+from hopplus.play.trained import read_player
 from hopplus.players.actor import make_actor
 from hopplus.players.context.registry import CONTEXTS, make_context
-from hopplus.players.seating import Seating
 from hopplus.runs.folder import open_run
 from tiny_hop_plus import jit
 

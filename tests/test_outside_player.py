@@ -11,11 +11,11 @@ import pytest
 from hopplus.cli import main
 from hopplus.config import ConfigError, StagHuntConfig
 from hopplus.games import make_game
-from hopplus.learning.names import Kind, kind_of
-from hopplus.learning.rollout import rollout, start
+from hopplus.play.names import Kind, kind_of
+from hopplus.play.rollout import rollout, start
+from hopplus.play.seating import Seating
 from hopplus.players.mixture import Mixture
 from hopplus.players.scripted import SCRIPTED, Row, player_names, scripted
-from hopplus.players.seating import Seating
 from hopplus.runs.folder import open_run
 from tiny_hop_plus import jit
 

@@ -24,19 +24,19 @@ from hopplus.config import (
     WorldConfig,
 )
 from hopplus.games import make_game
-from hopplus.learning.dataset import Data, open_data
-from hopplus.learning.fit import Fitter
-from hopplus.learning.parts import (
+from hopplus.models.goal import GoalCode, GoalPart
+from hopplus.models.nets import centred, convolved
+from hopplus.models.part import fit_loss
+from hopplus.recorded.dataset import Data, open_data
+from hopplus.recorded.fit import Fitter
+from hopplus.recorded.models import (
     Prior,
     Setting,
     class_weights_of,
     doubts,
     make_setting,
 )
-from hopplus.learning.samples import seat_steps, source_of
-from hopplus.models.goal import GoalCode, GoalPart
-from hopplus.models.nets import centred, convolved
-from hopplus.models.part import fit_loss
+from hopplus.recorded.samples import seat_steps, source_of
 from hopplus.types import Sample
 
 GAME = StagHuntConfig(size=3, seats=3, hares=3, horizon=12)

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 import plain_stag_hunt as plain
-from hopplus.config import OpponentOnline, SearchConfig, StagHuntConfig, TrainConfig
+from hopplus.config import OpponentLearnerConfig, SearchConfig, StagHuntConfig, TrainConfig
 from hopplus.games import make_game
+from hopplus.planning.dynamics import Chance, draw_chance
 from hopplus.planning.one_step import one_step
 from hopplus.planning.root import averaged, choice_of, with_noise
-from hopplus.planning.search import Found, Leaf, Reached, Verdict, search
-from hopplus.planning.simulate import Chance, draw_chance
+from hopplus.planning.search import Found, Leaf, Reached, SearchResult, search
 from hopplus.players.actor import make_actor
 from hopplus.players.planner import Planner, Thought
 from tiny_hop_plus import TINY, jit, of_seat, same
@@ -60,32 +60,34 @@ def worth(layout: str) -> np.ndarray:
     return values(tuple(first.where), tuple(one.alive for one in first.prey), 0)
 
 
-def looked(simulations: int, outcomes: int) -> Verdict:
+def looked(simulations: int, outcomes: int) -> SearchResult:
     """What trees say of the layouts, on average, to one who knows the other and thinks nothing of a
     moment by itself: values are 0, priors even, and the model of the other is its weights alone."""
     game = make_game(SMALL)
     parts = TrainConfig(
-        game=SMALL, net=TINY, parts=("opponent",), opponent=OpponentOnline(net=TINY)
+        game=SMALL, net=TINY, parts=("opponent",), opponent=OpponentLearnerConfig(net=TINY)
     )
     actor = make_actor("one", game, parts)
     shapes = jax.eval_shape(actor.init, jax.random.key(0))
-    mind = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape), shapes)
+    player_params = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape), shapes)
     known = jnp.log(jnp.asarray(WEIGHTS, jnp.float32))[None]
-    mind = eqx.tree_at(lambda mind: mind.opponents.head.bias, mind, known)
+    player_params = eqx.tree_at(
+        lambda player_params: player_params.opponents.head.bias, player_params, known
+    )
     config = SearchConfig(
         simulations=simulations, outcomes=outcomes, discount=DISCOUNT, exploration=3.0, values="raw"
     ).within(HORIZON)
     planner = Planner(actor, game, config)
 
     def look(state: Any, chance: Chance) -> Found:
-        root, leaf = planner.root(mind, (), game.view(state, 0))
-        return search(planner.expand(mind), root, leaf, chance, config)
+        root, leaf = planner.root(player_params, (), game.view(state, 0))
+        return search(planner.recurrent_fn(player_params), root, leaf, chance, config)
 
     states = jax.tree.map(lambda *leaves: jnp.stack(leaves), *map(game.parse, LAYOUTS))
     chance = draw_chance(jax.random.key(0), (len(LAYOUTS), TREES, simulations), 1)
     over_trees = jax.vmap(look, in_axes=(None, 0))
     over_states = jax.vmap(lambda state, chance: averaged(over_trees(state, chance)))
-    found: Verdict = jit(over_states)(states, chance)
+    found: SearchResult = jit(over_states)(states, chance)
     return found
 
 
@@ -109,7 +111,9 @@ def test_values_come_near_those_of_dynamic_programming() -> None:
 
 # The choice
 
-FOUND = Verdict(jnp.array([0.0, 1.0, 3.0, 0.0]), jnp.array([9.0, 1.0, 0.0, 2.0]), jnp.float32(0.5))
+FOUND = SearchResult(
+    jnp.array([0.0, 1.0, 3.0, 0.0]), jnp.array([9.0, 1.0, 0.0, 2.0]), jnp.float32(0.5)
+)
 PRIOR = Leaf(jnp.array([ILLEGAL, *np.log([0.5, 0.25, 0.25])], jnp.float32), jnp.float32(0.25))
 
 
@@ -135,7 +139,7 @@ def test_choices_by_hand(choice: Any, temperature: float, weights: list[float]) 
 
 def test_trees_are_averaged() -> None:
     """Each look at an action counts alike; of what no tree looked at there is only the mean."""
-    other = Verdict(
+    other = SearchResult(
         jnp.array([0.0, 3.0, 1.0, 2.0]), jnp.array([1.0, 5.0, 2.0, 4.0]), jnp.float32(1)
     )
     both = averaged(jax.tree.map(lambda *leaves: jnp.stack(leaves), FOUND, other))
@@ -171,16 +175,18 @@ def acts() -> Any:
     """50 acts each, without noise, with nothing else, and greedy with nothing else, of a planner
     whose tree looks at an action as often as the prior that it is given says."""
 
-    def instead(expand: Any, root: Thought, leaf: Leaf, chance: Any, config: SearchConfig) -> Any:
-        return Verdict(1e6 * jnp.exp(leaf.prior), jnp.zeros(7), jnp.float32(0))
+    def instead(
+        recurrent_fn: Any, root: Thought, leaf: Leaf, chance: Any, config: SearchConfig
+    ) -> Any:
+        return SearchResult(1e6 * jnp.exp(leaf.prior), jnp.zeros(7), jnp.float32(0))
 
     def told(noise: float, greedy: bool) -> Any:
         settings: Any = {"choice": "visits", "temperature": 1.0, "noise": noise}
         made = planner_of("opponent", simulations=1, trees=1, **settings)
         planner = replace(made, actor=replace(made.actor, greedy=greedy))
-        mind = mind_of(planner)
+        player_params = mind_of(planner)
         keys = jax.random.split(jax.random.key(1), 50)
-        return jit(jax.vmap(lambda key: planner.act(mind, (), VIEW, key)[1]))(keys)
+        return jit(jax.vmap(lambda key: planner.act(player_params, (), VIEW, key)[1]))(keys)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("hopplus.players.planner.search", instead)
@@ -214,12 +220,12 @@ def test_one_step_by_hand() -> None:
     with the third, where a value of 10 follows, but not where a 6 was drawn, which ends it."""
     rates = jnp.array([100.0, 1.0, 0.5, 0.0])
 
-    def expand(node: jax.Array, action: jax.Array, chance: jax.Array) -> Reached:
+    def recurrent_fn(node: jax.Array, action: jax.Array, chance: jax.Array) -> Reached:
         leaf = Leaf(PRIOR.prior, jnp.where(action == 2, 10.0, node))
         return Reached(node, leaf, rates[action] * chance, chance == 6)
 
     config = SearchConfig(kind="one-step", choice="values", discount=0.5)
-    found = one_step(expand, jnp.float32(2), PRIOR, jnp.array([1.0, 2.0, 6.0]), config)
+    found = one_step(recurrent_fn, jnp.float32(2), PRIOR, jnp.array([1.0, 2.0, 6.0]), config)
     # The means of 1 + 1, 2 + 1 and 6; of 0.5 + 5, 1 + 5 and 3; of 1, 1 and 0.
     expected = [11 / 3, 14.5 / 3, 2 / 3]
     assert found.values[0] == PRIOR.value  # illegal: nothing is known of it

@@ -30,7 +30,9 @@ def made(shape: tuple[int, int, int], actions: int, config: NetConfig, goal: int
     return make(jax.random.key(0))
 
 
-def judge(params: jax.Array, view: View, inferred: jax.Array) -> tuple[jax.Array, jax.Array]:
+def policy_and_value(
+    params: jax.Array, view: View, inferred: jax.Array
+) -> tuple[jax.Array, jax.Array]:
     """A fixed policy (3/4, 1/4) and the value that is the parameter."""
     return jnp.log(jnp.array([0.75, 0.25])) + 0 * params, params
 
@@ -48,7 +50,9 @@ def test_by_hand() -> None:
         valued=jnp.array([True, True, False]),
     )
     weight = jnp.array(0.1)
-    loss, parts = jax.jit(lambda value: ppo_loss(value, batch, judge, CONFIG, weight))(1.0)
+    loss, parts = jax.jit(lambda value: ppo_loss(value, batch, policy_and_value, CONFIG, weight))(
+        1.0
+    )
     # Advantages 2 and 0 become 1 and -1. Policy: min(1.5, 1.2) = 1.2 and min(-0.5, -0.8) = -0.8.
     assert parts["policy_loss"] == pytest.approx(-(1.2 - 0.8) / 2, abs=1e-6)
     # Value 1: errors 1 and 1; clipped to 0.5 and 1.5: errors 2.25 and 0.25; the larger of each.

@@ -20,10 +20,10 @@ from conftest import record_small
 from fake_runs import saved_arrays
 from hopplus.cli import main
 from hopplus.config import FitConfig, PretrainOpponent
-from hopplus.learning import dataset
-from hopplus.learning.dataset import open_data
-from hopplus.learning.pretrain import _batches
-from hopplus.learning.samples import seat_steps
+from hopplus.recorded import dataset
+from hopplus.recorded.dataset import open_data
+from hopplus.recorded.pretrain import _batches
+from hopplus.recorded.samples import seat_steps
 from hopplus.runs import checkpoint
 from hopplus.runs.folder import open_run
 

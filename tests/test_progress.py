@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from hopplus.cli.train import carry_on
-from hopplus.learning.restore import new_run
+from hopplus.learning.from_run import new_run
 from hopplus.presets import PRESETS
 from hopplus.runs import progress as progress_module
 from hopplus.runs.progress import Progress

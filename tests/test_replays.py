@@ -12,9 +12,9 @@ import pytest
 
 from hopplus.config import SearchConfig, StagHuntConfig
 from hopplus.diagnosis.models.watched_play import choose_seat, record_watched
-from hopplus.evaluation.film import frames_of
-from hopplus.evaluation.recording import Plain
-from hopplus.evaluation.replays import (
+from hopplus.evaluation.replay.film import frames_of
+from hopplus.evaluation.replay.recording import Plain
+from hopplus.evaluation.replay.replays import (
     enough,
     most_telling,
     recorded,
@@ -22,14 +22,14 @@ from hopplus.evaluation.replays import (
     telling_replays,
     watch_first,
 )
-from hopplus.evaluation.watch import Watched, game_of
+from hopplus.evaluation.replay.watch import Watched, game_of
 from hopplus.games import make_game
-from hopplus.learning.company import Company, make_company
-from hopplus.learning.record import view_at
-from hopplus.learning.trained import Trained
 from hopplus.models.opponent import others_views
+from hopplus.play.lineup import Lineup, make_lineup
+from hopplus.play.trained import Trained
 from hopplus.players.actor import make_actor
 from hopplus.players.scripted import scripted
+from hopplus.recorded.record import view_at
 from hopplus.types import Act, Outcome, Trajectory
 from tiny_hop_plus import GOAL, jit
 from tiny_search import GAME_MADE, config_of, mind_of
@@ -41,7 +41,7 @@ EPISODES = 6
 SEARCH = SearchConfig(simulations=16, trees=2, temperature=1.0)
 
 
-def company_of(names: str, *parts: Any, **settings: Any) -> Company:
+def company_of(names: str, *parts: Any, **settings: Any) -> Lineup:
     """Whoever is called; `one` and `two` are players of these parts that have learned at random,
     each something else."""
     search = settings.pop("search", SearchConfig())
@@ -52,7 +52,7 @@ def company_of(names: str, *parts: Any, **settings: Any) -> Company:
         name: Trained(actor, mind_of(actor, seed), search)
         for seed, name in enumerate(["one", "two"])
     }
-    return make_company(names.split(","), game, known)
+    return make_lineup(names.split(","), game, known)
 
 
 def looks(episode: Plain, seat: int) -> list[tuple[Plain, Plain]]:
@@ -76,15 +76,15 @@ def true_logits(models: Any, view: Any, legal: jax.Array, goals: jax.Array) -> j
 
 
 @pytest.fixture(scope="module")
-def hunters() -> tuple[Company, Watched, Plain]:
+def hunters() -> tuple[Lineup, Watched, Plain]:
     """A player with a belief in seat 1, between one that hunts stags and one that hunts hares,
     whose models of them are right."""
-    company = company_of("stag,one,hare", "opponent", "belief", game=WALK)
+    lineup = company_of("stag,one,hare", "opponent", "belief", game=WALK)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("hopplus.models.belief.others_logits", true_logits)
-        patch.setattr("hopplus.players.insight.others_logits", true_logits)
-        seen = watch_first(WIDE, company, among=12)
-        return company, seen, telling_replays(WIDE, company, seen)
+        patch.setattr("hopplus.play.introspection.others_logits", true_logits)
+        seen = watch_first(WIDE, lineup, among=12)
+        return lineup, seen, telling_replays(WIDE, lineup, seen)
 
 
 def test_what_is_believed_and_expected_is_about_the_right_ones(hunters: Any) -> None:
@@ -157,36 +157,36 @@ def test_surprise_by_hand() -> None:
 
 
 @pytest.fixture(scope="module")
-def thinkers() -> tuple[Company, Watched, Plain]:
+def thinkers() -> tuple[Lineup, Watched, Plain]:
     """Two players that search, with models of the others and goals about each, and someone who
     hunts stags or walks at random."""
     goal = replace(config_of().goal, about="each")
     names = "one,two,stag|random"
-    company = company_of(names, "opponent", "goal", goal=goal, search=SEARCH)
-    seen = watch_first(GAME_MADE, company, among=EPISODES)
+    lineup = company_of(names, "opponent", "goal", goal=goal, search=SEARCH)
+    seen = watch_first(GAME_MADE, lineup, among=EPISODES)
     picked = {str(place): place for place in range(EPISODES)}
-    return company, seen, recorded(GAME_MADE, company, seen, picked)
+    return lineup, seen, recorded(GAME_MADE, lineup, seen, picked)
 
 
 def test_each_seat_asks_its_own_models_of_the_others(thinkers: Any) -> None:
     """Random ones, each of which says something else, told goals about each other."""
-    company, seen, replay = thinkers
+    lineup, seen, replay = thinkers
     assert replay["goals"] == "inferred"
     play, first = seen.trajectory, replay["episodes"][0]["steps"][0]
     state = jax.tree.map(lambda leaf: leaf[0, 0], play.state)
 
     @jit
-    def expected(mind: Any, place: int, other: int, told: jax.Array) -> Any:
-        model = jax.tree.map(lambda leaf: leaf[place], mind.opponents)
+    def expected(player_params: Any, place: int, other: int, told: jax.Array) -> Any:
+        model = jax.tree.map(lambda leaf: leaf[place], player_params.opponents)
         return jnp.exp(model(GAME_MADE.view(state, other), told))
 
     for seat, name in enumerate(["one", "two"]):
-        look, mind = first["looks"][seat], company.trained[name]
+        look, player_params = first["looks"][seat], lineup.trained[name]
         told = np.asarray(play.act.inferred)[0, 0, seat, : 2 * GOAL.prior.size].reshape(2, -1)
         others = [other for other in range(3) if other != seat]
         for number, other in enumerate(others):
             place = (other - seat) % 3 - 1  # among those who sit after the seat
-            right = expected(mind, place, other, told[place])
+            right = expected(player_params, place, other, told[place])
             np.testing.assert_allclose(look["predicted"][number], right, atol=1e-4)
             np.testing.assert_allclose(look["about"][number], told[place], atol=1e-4)
         assert not np.allclose(look["about"][0], look["about"][1], atol=1e-3)
@@ -222,11 +222,11 @@ def test_what_is_told_is_plain_and_short(hunters: Any) -> None:
     numbers = [word for word in text.replace("]", " ").replace(",", " ").split() if "." in word]
     assert max(len(word.strip("[{}").partition(".")[2]) for word in numbers) == 4
     for episode in replay["episodes"]:
-        *moments, last = episode["steps"]
+        *transitions, last = episode["steps"]
         assert "acts" not in last
         assert last["looks"] == [None] * 3
         assert episode["steps"][0]["rewards"] == [0, 0, 0]
-        for moment in moments:
+        for moment in transitions:
             gone = [cell is None for cell in moment["seats"]]
             assert gone == [act < 0 for act in moment["acts"]]
             assert gone == [look is None for look in moment["looks"]]
@@ -260,12 +260,12 @@ def test_which_episodes_tell_most() -> None:
     assert picked == {"best": 3, "worst": 1, "median": 0, "surprising": 2}
     alike = most_telling(np.zeros(5), np.full(5, np.nan))
     assert len(set(alike.values())) == 3
-    company = company_of("stag,one,hare", "opponent")
+    lineup = company_of("stag,one,hare", "opponent")
     returns = np.array([[9.0, 1.0, 9.0], [0.0, 2.0, 0.0]])
-    assert scores(company.seating, returns).tolist() == [1, 2]
-    plain = make_company(["stag", "hare", "hare|stag"], GAME_MADE)
+    assert scores(lineup.seating, returns).tolist() == [1, 2]
+    plain = make_lineup(["stag", "hare", "hare|stag"], GAME_MADE)
     assert scores(plain.seating, returns).tolist() == pytest.approx([19 / 3, 2 / 3])
-    assert enough(plain) == enough(company) == 256
+    assert enough(plain) == enough(lineup) == 256
     assert enough(company_of("stag,one|hare,hare", "opponent", search=SEARCH)) == 64
 
 
@@ -304,8 +304,8 @@ def test_what_a_search_came_to(thinkers: Any) -> None:
 
 def test_fresh_play_is_what_was_watched(hunters: Any, thinkers: Any) -> None:
     lengths, tables = set(), ((WIDE, hunters), (GAME_MADE, thinkers))
-    for game, (company, seen, replay) in tables:
-        held = record_watched(game, company, seen)
+    for game, (lineup, seen, replay) in tables:
+        held = record_watched(game, lineup, seen)
         rows = held.shard.rows
         planes = np.asarray(
             jit(jax.vmap(seen_by(game, held.source.rows)))(np.arange(len(rows.time)))

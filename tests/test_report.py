@@ -17,13 +17,13 @@ from fake_runs import fake_replay, write_run
 from hopplus.cli import main
 from hopplus.config import ConfigError
 from hopplus.report import html as pages
-from hopplus.report.curves import Curved, curves_section
 from hopplus.report.html import as_json, page_text
-from hopplus.report.logged import Logged, read_logged
 from hopplus.report.page import Page, Section
-from hopplus.report.runs import runs_page
-from hopplus.report.summary import Summary, summarise
-from hopplus.report.words import Sentence, Words, chinese
+from hopplus.report.pages.curves import Curved, curves_section
+from hopplus.report.pages.logged import Logged, read_logged
+from hopplus.report.pages.runs import runs_page
+from hopplus.report.pages.summary import Summary, summarise
+from hopplus.report.translations import Sentence, Translations, chinese
 from hopplus.runs.folder import open_run
 from test_page import EVIL, Read
 
@@ -39,7 +39,7 @@ def logged_of(**values: Any) -> Logged:
 def charts_of(*logged: Logged, **more: Any) -> dict[str, Any]:
     """The charts of runs by title, as the script reads them."""
     runs = [Curved(f"run {number}", one, **more) for number, one in enumerate(logged)]
-    data = json.loads(as_json(curves_section(runs, Words()).data))
+    data = json.loads(as_json(curves_section(runs, Translations()).data))
     return {chart["title"]: chart for chart in data["charts"]} | {"runs": data["runs"]}
 
 
@@ -48,7 +48,7 @@ def summary_of(path: Path) -> Summary:
 
 
 def warnings_of(path: Path) -> str:
-    return "; ".join(Words()(one) for one in summary_of(path).warnings())
+    return "; ".join(Translations()(one) for one in summary_of(path).warnings())
 
 
 # Curves.
@@ -172,7 +172,7 @@ def test_many_points_make_a_page_of_bearable_size() -> None:
         "episodes": np.full((2000, 10), 10.0),
     }
     logged = Logged(np.arange(2000.0), False, values, 0, {})
-    section = curves_section([Curved(f"run {n}", logged) for n in range(5)], Words())
+    section = curves_section([Curved(f"run {n}", logged) for n in range(5)], Translations())
     lines = [line for chart in section.data["charts"] for line in chart["lines"]]
     assert {len(line["y"]) for line in lines} == {500}
     assert len(lines) > 5 * 30
@@ -180,11 +180,11 @@ def test_many_points_make_a_page_of_bearable_size() -> None:
     assert len(page_text(Page("title", "answer", "good", sections=[section]))) < 3e6
     for count, points in ((1, 500), (20, 125)):
         runs = [Curved(f"run {n}", logged_of(entropy=noise)) for n in range(count)]
-        assert len(curves_section(runs, Words()).data["runs"][0]["x"]) == points
+        assert len(curves_section(runs, Translations()).data["runs"][0]["x"]) == points
 
 
 def _metric_names() -> list[list[str]]:
-    from hopplus.report.curves import CHARTS
+    from hopplus.report.pages.curves import CHARTS
 
     return [
         [name + "part" * name.endswith("/") for name in chart.names]
@@ -322,13 +322,13 @@ def test_pages_without_anything_to_handle_run_nothing() -> None:
 def test_everything_has_chinese(evil: Summary, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever a page asks for, in Python, in the template or in the scripts."""
     asked: set[str] = set()
-    speak = Words.__call__
+    speak = Translations.__call__
 
-    def listen(self: Words, text: str | Sentence, **values: Any) -> str:
+    def listen(self: Translations, text: str | Sentence, **values: Any) -> str:
         asked.add(text.text if isinstance(text, Sentence) else text)
         return speak(self, text, **values)
 
-    monkeypatch.setattr(Words, "__call__", listen)
+    monkeypatch.setattr(Translations, "__call__", listen)
     text = page_text(runs_page([evil], "", "zh", [], [("a", fake_replay())]))
     page_text(runs_page([evil, evil], "", "zh"))
     scripts = "".join((pages.HERE / name).read_text(encoding="utf-8") for name in pages.SCRIPTS)

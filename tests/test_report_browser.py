@@ -11,13 +11,13 @@ import pytest
 
 from browser import do_without, find_chromium
 from fake_runs import fake_replay, write_run
-from hopplus.report.curves import Curved, curves_section
 from hopplus.report.html import write_page
-from hopplus.report.logged import Logged
 from hopplus.report.page import Page
-from hopplus.report.runs import runs_page
-from hopplus.report.summary import summarise
-from hopplus.report.words import Language, Words
+from hopplus.report.pages.curves import Curved, curves_section
+from hopplus.report.pages.logged import Logged
+from hopplus.report.pages.runs import runs_page
+from hopplus.report.pages.summary import summarise
+from hopplus.report.translations import Language, Translations
 from hopplus.runs.folder import open_run
 
 if TYPE_CHECKING:
@@ -301,7 +301,7 @@ def test_large_pages_stay_smooth(browser: "Browser", tmp_path: Path) -> None:
         "episodes": np.full((2000, 10), 10.0),
     }
     logged = Logged(np.arange(2000.0), False, values, 0, {})
-    section = curves_section([Curved(f"run {n}", logged) for n in range(5)], Words())
+    section = curves_section([Curved(f"run {n}", logged) for n in range(5)], Translations())
     write_page(tmp_path / "large.html", Page("large", "large", "good", sections=[section]))
     opened = Opened(browser, tmp_path / "large.html", viewport={"width": 1600, "height": 900})
     charts = opened.tab.locator(".chart")

@@ -17,13 +17,13 @@ from hopplus.diagnosis.models.measures import Measures
 from hopplus.diagnosis.models.opponent import measure_in_play
 from hopplus.diagnosis.models.watched_play import choose_seat, record_watched
 from hopplus.diagnosis.models.world import WorldDiagnosis
-from hopplus.evaluation.replays import run_company, telling_replays, watch_first
-from hopplus.evaluation.watch import Sitting, seated, sitting
-from hopplus.learning.parts import make_setting
-from hopplus.learning.restore import new_run
-from hopplus.report import models
-from hopplus.report.models import model_sections
+from hopplus.evaluation.replay.replays import run_lineup, telling_replays, watch_first
+from hopplus.evaluation.replay.watch import Sitting, seated, sitting
+from hopplus.learning.from_run import new_run
+from hopplus.recorded.models import make_setting
 from hopplus.report.page import Section
+from hopplus.report.pages import models
+from hopplus.report.pages.models import model_sections
 from hopplus.runs.folder import RunFolder
 from hopplus.runs.making import make_run
 from tiny_hop_plus import CONFIG, GAME, TrueWorld
@@ -40,7 +40,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
 @pytest.fixture(scope="module")
 def watched(run: RunFolder) -> Any:
     """The run's table, and episodes played there."""
-    table = run_company(run)
+    table = run_lineup(run)
     return table, watch_first(*table, among=EPISODES)
 
 
@@ -80,10 +80,10 @@ def test_opponent_models_are_judged_by_what_the_others_did(
 def test_worlds_are_judged_by_what_came(sections: list[Section], watched: Any) -> None:
     """The rules themselves as the model of one seat are always right, and the other's is shown."""
     steps = sections[1].rows[0][1]
-    (game, company), seen = watched
-    held = record_watched(game, company, seen)
+    (game, lineup), seen = watched
+    held = record_watched(game, lineup, seen)
     setting = make_setting(PretrainWorld(data="", world=CONFIG.world.model), GAME)
-    random = sitting(*seated(company))[1][0]
+    random = sitting(*seated(lineup))[1][0]
     true = Sitting(random.player, SimpleNamespace(world=TrueWorld()))
 
     def diagnosis(seat: int) -> WorldDiagnosis:
@@ -107,10 +107,10 @@ def test_worlds_are_judged_by_what_came(sections: list[Section], watched: Any) -
 def test_replay_tells_the_same_episodes(
     run: RunFolder, watched: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (game, company), seen = watched
+    (game, lineup), seen = watched
     assert main(["replay", str(run.path), "--json", "--among", str(EPISODES)]) == 0
     replay = json.loads(capsys.readouterr().out)
-    assert replay == telling_replays(game, company, seen)
+    assert replay == telling_replays(game, lineup, seen)
     assert replay["players"] == ["tiny#0@0", "tiny#0@1", "tiny#0@2"]
 
 

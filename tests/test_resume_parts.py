@@ -17,12 +17,12 @@ from fake_runs import saved_arrays
 from hopplus.cli import main
 from hopplus.config import ConfigError, FitConfig, PretrainWorld, TrainConfig, WorldConfig
 from hopplus.diagnosis.subject import restore_subject
+from hopplus.learning.compilation import Update, first_and_next
+from hopplus.learning.from_run import learner_from_run, new_run, run_players
 from hopplus.learning.learner import Learner
-from hopplus.learning.pretrain import new_pretrain, open_session, pretrain
-from hopplus.learning.programs import Update, first_and_next
-from hopplus.learning.restore import new_run, restored_learner, run_players
 from hopplus.learning.train import train
-from hopplus.learning.trained import read_player, write_player
+from hopplus.play.trained import read_player, write_player
+from hopplus.recorded.pretrain import new_pretrain, open_session, pretrain
 from hopplus.runs.folder import open_run
 
 _SMALL = """
@@ -54,11 +54,11 @@ def compiled() -> list[tuple[Learner, Update]]:
 
 def made_of(learner: Learner) -> tuple[Any, ...]:
     """All that its program depends on."""
-    beside = learner.beside
-    parts = [(part.name, part.config, getattr(part, "updates", None)) for part in beside.parts]
-    dreams = beside.dreams.config if beside.dreams else None
+    auxiliary = learner.auxiliary
+    parts = [(part.name, part.config, getattr(part, "updates", None)) for part in auxiliary.parts]
+    imagined_rollouts = auxiliary.imagined_rollouts.config if auxiliary.imagined_rollouts else None
     own = (learner.game, learner.seating, learner.config, learner.updates, learner.learning)
-    return *own, parts, dreams
+    return *own, parts, imagined_rollouts
 
 
 @pytest.fixture(scope="module")
@@ -118,12 +118,12 @@ def test_it_began_with_the_model_from_the_run(folder: Path) -> None:
     config = run.config()
     assert config.world.from_run == "parts/world.safetensors"
     assert config.world.model.hidden == 8
-    learner = restored_learner(run)
-    begun = learner.beside.initial["world"]
-    minds = jax.eval_shape(learner.init, jax.random.key(0)).params[0]
-    fresh = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape), minds)
+    learner = learner_from_run(run)
+    begun = learner.auxiliary.warm_start["world"]
+    param_sets = jax.eval_shape(learner.init, jax.random.key(0)).params[0]
+    fresh = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape), param_sets)
     for one, three in zip(
-        jax.tree.leaves(begun), jax.tree.leaves(learner.beside.known(fresh).world), strict=True
+        jax.tree.leaves(begun), jax.tree.leaves(learner.auxiliary.known(fresh).world), strict=True
     ):
         for seat in range(3):
             np.testing.assert_array_equal(three[seat], one)
@@ -137,8 +137,8 @@ def test_who_looks_into_it_goes_on_with_step_sizes_that_do_not_fall(folder: Path
     as_it_was, steady = (restore_subject(run, 1, steady=one).learner for one in (False, True))
     rates = [float(one.learning_rate(10**6)) for one in (as_it_was, steady)]
     assert rates == pytest.approx([0, run.config().ppo.learning_rate / 2])
-    assert [part.config.anneal for part in as_it_was.beside.parts] == [True, False, False]
-    assert not any(part.config.anneal for part in steady.beside.parts)
+    assert [part.config.anneal for part in as_it_was.auxiliary.parts] == [True, False, False]
+    assert not any(part.config.anneal for part in steady.auxiliary.parts)
 
 
 def test_its_players_can_leave(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,9 +10,9 @@ import pytest
 from fake_runs import saved_arrays
 from hopplus.cli import main
 from hopplus.config import PPOConfig, StagHuntConfig, TrainConfig
-from hopplus.learning.restore import make_learner, new_run
-from hopplus.learning.seeds import seed_keys
+from hopplus.learning.from_run import make_learner, new_run
 from hopplus.learning.train import train
+from hopplus.play.seeds import seed_keys
 from hopplus.presets import PRESETS
 from hopplus.runs.folder import open_run
 from tiny_hop_plus import OPPONENT, TINY, jit

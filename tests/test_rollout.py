@@ -10,8 +10,8 @@ from scipy import stats
 from hopplus.config import StagHuntConfig
 from hopplus.games.game import views
 from hopplus.games.stag_hunt import StagHunt
-from hopplus.learning.rollout import Play, begin, rollout, start
-from hopplus.players.seating import Seating, seat_players
+from hopplus.play.rollout import Play, begin, rollout, start
+from hopplus.play.seating import Seating, seat_players
 from hopplus.types import Trajectory
 
 T, B = 60, 32

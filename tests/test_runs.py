@@ -21,7 +21,7 @@ from conftest import SMALL_RUN
 from fake_runs import saved_arrays
 from hopplus.cli import main
 from hopplus.config import ConfigError, StagHuntConfig, TrainConfig, from_json, to_json
-from hopplus.learning.restore import new_run
+from hopplus.learning.from_run import new_run
 from hopplus.learning.train import Moment, train
 from hopplus.runs import checkpoint
 from hopplus.runs.folder import LAYOUT, open_run

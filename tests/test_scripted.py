@@ -15,9 +15,9 @@ from hopplus.config import ConfigError, StagHuntConfig
 from hopplus.games.game import views
 from hopplus.games.grid import MOVES
 from hopplus.games.stag_hunt import StagHunt
-from hopplus.models.chance import draw
+from hopplus.models.sampling import draw
+from hopplus.play.seating import Seating, seat_players
 from hopplus.players.scripted import first_moves, player_names, scripted
-from hopplus.players.seating import Seating, seat_players
 from hopplus.types import Act
 
 UP, DOWN, LEFT, RIGHT, STAY, STAG, HARE = range(7)

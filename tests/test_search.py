@@ -93,13 +93,13 @@ def test_draws_by_hand(outcomes: int, depth: int, goes_on: float, ends: float) -
     config = SearchConfig(outcomes=outcomes, depth=depth, discount=0.5)
     only = jnp.array([ILLEGAL, 0.0])
 
-    def expand(node: Any, action: jax.Array, chance: Any) -> Reached:
+    def recurrent_fn(node: Any, action: jax.Array, chance: Any) -> Reached:
         draw = chance["draw"]
         return Reached(node, Leaf(only, 10 * draw), draw, node["ends"])
 
     def grow(ends: jax.Array) -> Found:
         chance = {"draw": jnp.arange(1.0, 9.0)}
-        return search(expand, {"ends": ends}, Leaf(only, jnp.float32(0)), chance, config)
+        return search(recurrent_fn, {"ends": ends}, Leaf(only, jnp.float32(0)), chance, config)
 
     found = jit(jax.vmap(grow))(jnp.array([False, True]))
     np.testing.assert_array_equal(found.visits, [[0, 8]] * 2)
@@ -119,12 +119,12 @@ def test_nothing_is_looked_at_behind_an_end() -> None:
     value = jnp.array([0.0, 0.0, 1e9])
     config = SearchConfig(discount=0.5, exploration=5.0)
 
-    def expand(node: jax.Array, action: jax.Array, chance: jax.Array) -> Reached:
+    def recurrent_fn(node: jax.Array, action: jax.Array, chance: jax.Array) -> Reached:
         to = after[node, action]
         return Reached(to, Leaf(prior[to], value[to]), reward[node, action], to == behind)
 
     start = Leaf(prior[root], value[root])
-    found = jit(lambda: search(expand, jnp.int32(root), start, jnp.zeros(20), config))()
+    found = jit(lambda: search(recurrent_fn, jnp.int32(root), start, jnp.zeros(20), config))()
     assert found.visits.min() > 4
     often = float(found.visits[1])
     np.testing.assert_allclose(found.values, [1.0, (often - 1) / often], rtol=1e-6)
@@ -138,11 +138,11 @@ def test_one_step_ahead() -> None:
     reward, value = jnp.array([7.0, 1.0, 0.0, -1.0]), jnp.array([7.0, 0.0, 4.0, 4.0])
     config = SearchConfig(depth=1, discount=0.5, exploration=3.0)
 
-    def expand(node: jax.Array, action: jax.Array, chance: jax.Array) -> Reached:
+    def recurrent_fn(node: jax.Array, action: jax.Array, chance: jax.Array) -> Reached:
         leaf = Leaf(EVEN.prior, value[action] + 100 * node)
         return Reached(node + 1, leaf, reward[action] + 100 * node, jnp.array(False))
 
-    found = jit(lambda: search(expand, jnp.int32(0), EVEN, jnp.zeros(30), config))()
+    found = jit(lambda: search(recurrent_fn, jnp.int32(0), EVEN, jnp.zeros(30), config))()
     assert found.visits[1:].min() > 1
     assert found.visits.sum() == 30
     np.testing.assert_allclose(found.values[1:], [1.0, 2.0, 1.0], rtol=1e-6)
@@ -156,10 +156,10 @@ def test_a_corridor_by_hand() -> None:
     config = SearchConfig(depth=3, discount=0.5)
     leaf = Leaf(jnp.zeros(1), jnp.float32(0))
 
-    def expand(node: jax.Array, action: jax.Array, chance: jax.Array) -> Reached:
+    def recurrent_fn(node: jax.Array, action: jax.Array, chance: jax.Array) -> Reached:
         return Reached(node + 1, leaf, jnp.float32(1), jnp.array(False))
 
-    found = jit(lambda: search(expand, jnp.int32(0), leaf, jnp.zeros(10), config))()
+    found = jit(lambda: search(recurrent_fn, jnp.int32(0), leaf, jnp.zeros(10), config))()
     np.testing.assert_allclose(found.values, [(1 + 1.5 + 8 * 1.75) / 10], rtol=1e-6)
     assert alive(found).tolist() == [0, 1, 2, 3]
     for counted in (found.tree.depth, found.tree.nodes):
@@ -210,12 +210,14 @@ def in_maze(config: SearchConfig, simulations: int, cells: np.ndarray) -> Found:
         legal = after[cell] != cell
         return Leaf(jnp.where(legal, -jnp.log(legal.sum()), ILLEGAL), jnp.float32(0))
 
-    def expand(cell: jax.Array, action: jax.Array, chance: jax.Array) -> Reached:
+    def recurrent_fn(cell: jax.Array, action: jax.Array, chance: jax.Array) -> Reached:
         to = after[cell, action]
         out = to == EXIT
         return Reached(to, leaf(to), out.astype(jnp.float32), out)
 
-    grow = jax.vmap(lambda cell: search(expand, cell, leaf(cell), jnp.zeros(simulations), config))
+    grow = jax.vmap(
+        lambda cell: search(recurrent_fn, cell, leaf(cell), jnp.zeros(simulations), config)
+    )
     found: Found = jax.tree.map(np.asarray, jit(grow)(jnp.asarray(cells)))
     return found
 

@@ -31,7 +31,7 @@ class Tables(eqx.Module):
     def leaf(self, state: jax.Array) -> Leaf:
         return Leaf(jax.nn.log_softmax(self.prior[state]), self.value[state])
 
-    def expand(self, state: jax.Array, action: jax.Array, draw: jax.Array) -> Reached:
+    def recurrent_fn(self, state: jax.Array, action: jax.Array, draw: jax.Array) -> Reached:
         edge = (state, action, draw)
         after = self.after[edge]
         return Reached(after, self.leaf(after), self.reward[edge], self.ended[edge])
@@ -56,7 +56,7 @@ def found_by(problem: Tables, draws: jax.Array, config: SearchConfig) -> Found:
     """Searches from the first states, side by side, with draws [ROOTS, S]."""
 
     def grow(state: jax.Array, draws: jax.Array) -> Found:
-        return search(problem.expand, state, problem.leaf(state), draws, config)
+        return search(problem.recurrent_fn, state, problem.leaf(state), draws, config)
 
     found: Found = jax.tree.map(np.asarray, jit(jax.vmap(grow))(jnp.arange(ROOTS), draws))
     return found
@@ -83,7 +83,7 @@ def mctx_grower(values: str) -> Any:
         depth: int,
     ) -> Any:
         def step(_: Any, key: Any, action: jax.Array, state: jax.Array) -> Any:
-            reached = jax.vmap(problem.expand)(state, action, jnp.zeros_like(action))
+            reached = jax.vmap(problem.recurrent_fn)(state, action, jnp.zeros_like(action))
             output = mctx.RecurrentFnOutput(
                 reward=reached.reward,
                 discount=jnp.where(reached.ended, 0.0, discount),
@@ -249,8 +249,8 @@ def descended(tree: Tree, node: int, scores: np.ndarray, config: SearchConfig) -
     """The edge at which a descent by scores [M, A] ends, step by step."""
     while True:
         action = int(scores[node].argmax())
-        turn = int(tree.visits[node, action]) % config.outcomes
-        edge = (node * ACTIONS + action) * config.outcomes + turn
+        transition = int(tree.visits[node, action]) % config.outcomes
+        edge = (node * ACTIONS + action) * config.outcomes + transition
         child = int(tree.child[edge])
         if child in (0, len(tree.value)) or tree.depth[node] + 1 == tree.path.shape[1]:
             return edge

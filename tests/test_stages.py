@@ -16,7 +16,7 @@ from hopplus.config import ConfigError, SearchConfig, StagHuntConfig, TrainConfi
 from hopplus.games import make_game
 from hopplus.games.game import views
 from hopplus.games.stag_hunt import StagHunt
-from hopplus.planning.simulate import LearnedStage, Scene, Stage, TrueStage, scene_of
+from hopplus.planning.dynamics import Dynamics, LearnedDynamics, Observation, TrueDynamics, observe
 from hopplus.players.actor import make_actor
 from hopplus.players.planner import with_search
 from tiny_hop_plus import GAME, TrueWorld, jit
@@ -76,24 +76,34 @@ def test_what_a_seat_sees_does_what_the_real_state_does(name: str) -> None:
         def of_seat(seat: jax.Array) -> Any:
             order = (seat + jnp.arange(game.seats)) % game.seats
             seen = game.seen(game.view(state, seat))
-            later, turn = game.step(seen, joint[order], jax.random.key(0))
+            later, transition = game.step(seen, joint[order], jax.random.key(0))
             shown = game.view(seen, 0), game.view(later, 0)
             there = game.present(seen), game.present(later)
             expected = game.present(state)[order], game.present(after)[order]
             same = views(game, seen).legal, views(game, state).legal[order]
-            return shown, there, expected, same, turn, outcome.reward[order], outcome.took[order]
+            return (
+                shown,
+                there,
+                expected,
+                same,
+                transition,
+                outcome.reward[order],
+                outcome.took[order],
+            )
 
         return real, outcome, jax.vmap(of_seat)(jnp.arange(game.seats))
 
     real, outcome, of_seat = jax.device_get(jax.vmap(both)(states, joints))
-    shown, there, expected, legal, turn, reward, took = of_seat
+    shown, there, expected, legal, transition, reward, took = of_seat
     jax.tree.map(np.testing.assert_array_equal, shown, real)
     jax.tree.map(np.testing.assert_array_equal, there, expected)
     np.testing.assert_array_equal(*legal)
-    np.testing.assert_array_equal(turn.reward, reward)
-    np.testing.assert_array_equal(turn.took, took)
-    np.testing.assert_array_equal(turn.done, np.repeat(outcome.done[:, None], game.seats, axis=1))
-    np.testing.assert_array_equal(turn.taken[:, 0], outcome.taken)
+    np.testing.assert_array_equal(transition.reward, reward)
+    np.testing.assert_array_equal(transition.took, took)
+    np.testing.assert_array_equal(
+        transition.done, np.repeat(outcome.done[:, None], game.seats, axis=1)
+    )
+    np.testing.assert_array_equal(transition.taken[:, 0], outcome.taken)
     # All that matters has happened in these states.
     assert (outcome.taken.sum(axis=0) > 3).all()
     assert 10 < outcome.done.sum() < len(joints) / 2
@@ -101,37 +111,37 @@ def test_what_a_seat_sees_does_what_the_real_state_does(name: str) -> None:
     assert 10 < (~expected[0]).sum() < expected[0].size / 2
 
 
-def played(stage: Stage, scene: Scene, joints: jax.Array) -> Any:
+def played(dynamics: Dynamics, observation: Observation, joints: jax.Array) -> Any:
     """Scenes [H, ...] from the first on and turns [H, ...] of joints [H, N] in a row."""
 
-    def step(place: Any, joint: jax.Array) -> Any:
-        after, turn = stage.simulate(place, joint, jax.random.key(0))
-        return after, (stage.scene(place), turn)
+    def step(embedding: Any, joint: jax.Array) -> Any:
+        after, transition = dynamics.simulate(embedding, joint, jax.random.key(0))
+        return after, (dynamics.observation(embedding), transition)
 
-    return jax.lax.scan(step, stage.enter(scene), joints)[1]
+    return jax.lax.scan(step, dynamics.enter(observation), joints)[1]
 
 
 def test_worlds_learned_and_true_are_used_alike() -> None:
     """One signature, and the same shapes of all that comes out."""
-    for name in ("enter", "scene", "simulate"):
+    for name in ("enter", "observation", "simulate"):
         one, two, said = (
             list(inspect.signature(getattr(kind, name)).parameters)
-            for kind in (LearnedStage, TrueStage, Stage)
+            for kind in (LearnedDynamics, TrueDynamics, Dynamics)
         )
         assert one == two == said
     actor = actor_of("opponent", "world")
     world = eqx.filter_eval_shape(actor.init, jax.random.key(0)).world
     view = jax.eval_shape(lambda key: GAME_MADE.view(GAME_MADE.init(key), 1), jax.random.key(0))
-    scene = jax.eval_shape(lambda view: scene_of(GAME_MADE, view), view)
+    observation = jax.eval_shape(lambda view: observe(GAME_MADE, view), view)
     joints = jax.ShapeDtypeStruct((5, 3), jnp.int32)
     shapes = [
-        jax.eval_shape(played, stage, scene, joints)
-        for stage in (LearnedStage(world, GAME.horizon), TrueStage(GAME_MADE))
+        jax.eval_shape(played, dynamics, observation, joints)
+        for dynamics in (LearnedDynamics(world, GAME.horizon), TrueDynamics(GAME_MADE))
     ]
     learned, true = (jax.tree_util.tree_flatten_with_path(shape)[0] for shape in shapes)
     assert learned == true
-    scenes, turns = shapes[0]
-    assert scenes.legal.shape == (5, 3, 7)
+    observations, turns = shapes[0]
+    assert observations.legal.shape == (5, 3, 7)
     assert turns.reward.shape == (5, 3)
     assert turns.ended.shape == (5,)
 
@@ -143,27 +153,31 @@ def test_a_world_that_has_learned_the_rules_is_the_true_one() -> None:
 
     @jit
     def both(state: Any, seat: jax.Array, key: jax.Array) -> Any:
-        scene = scene_of(game, game.view(state, seat))
+        observation = observe(game, game.view(state, seat))
 
         def step(state: Any, key: jax.Array) -> Any:
             joint = legal_joint(game, state, key)
             return game.step(state, joint, jax.random.key(0))[0], joint
 
-        joints = jax.lax.scan(step, game.seen(scene.view), jax.random.split(key, 3))[1]
-        stages: tuple[Any, ...] = (LearnedStage(world, game.horizon), TrueStage(game))
-        return [played(stage, scene, joints) for stage in stages]
+        joints = jax.lax.scan(step, game.seen(observation.view), jax.random.split(key, 3))[1]
+        dynamics: tuple[Any, ...] = (LearnedDynamics(world, game.horizon), TrueDynamics(game))
+        return [played(dynamics, observation, joints) for dynamics in dynamics]
 
     count = len(states.steps)
     seats = jnp.arange(count) % 3
     keys = jax.random.split(jax.random.key(3), count)
-    (scenes, turns), (true_scenes, true_turns) = jax.device_get(jax.vmap(both)(states, seats, keys))
+    (observations, turns), (true_scenes, true_turns) = jax.device_get(
+        jax.vmap(both)(states, seats, keys)
+    )
     going = np.cumsum(true_turns.ended, axis=1) - true_turns.ended == 0  # steps up to the end
     assert 0.3 < going.mean() < 1
     for name in ("planes", "legal", "last_actions"):
-        one, two = (getattr(found.view, name) for found in (scenes, true_scenes))
+        one, two = (getattr(found.view, name) for found in (observations, true_scenes))
         np.testing.assert_array_equal(one[going], two[going])
-    np.testing.assert_array_equal(scenes.legal[going], true_scenes.legal[going])
-    np.testing.assert_allclose(scenes.view.time[going], true_scenes.view.time[going], atol=1e-6)
+    np.testing.assert_array_equal(observations.legal[going], true_scenes.legal[going])
+    np.testing.assert_allclose(
+        observations.view.time[going], true_scenes.view.time[going], atol=1e-6
+    )
     np.testing.assert_array_equal(turns.reward[going], true_turns.reward[going])
     np.testing.assert_array_equal(turns.ended[going], true_turns.ended[going])
     assert (turns.reward[going] > 0).any()
@@ -171,13 +185,15 @@ def test_a_world_that_has_learned_the_rules_is_the_true_one() -> None:
 
 def test_an_end_is_the_seats_own() -> None:
     """It ends for a seat that leaves, though others go on, and goes on when others leave."""
-    stage = TrueStage(GAME_MADE)
-    place = GAME_MADE.parse("0h . 1h\n. . .\n2 . S")
+    dynamics = TrueDynamics(GAME_MADE)
+    embedding = GAME_MADE.parse("0h . 1h\n. . .\n2 . S")
     joints = jnp.array([[6, STAY, STAY], [STAY, 6, STAY], [STAY, STAY, STAY]])
     key = jax.random.key(0)
-    after, turn = jit(jax.vmap(lambda joint: stage.simulate(place, joint, key)))(joints)
-    assert turn.ended.tolist() == [True, False, False]
-    assert turn.reward.tolist() == [[1, 0, 0], [0, 1, 0], [0, 0, 0]]
+    after, transition = jit(jax.vmap(lambda joint: dynamics.simulate(embedding, joint, key)))(
+        joints
+    )
+    assert transition.ended.tolist() == [True, False, False]
+    assert transition.reward.tolist() == [[1, 0, 0], [0, 1, 0], [0, 0, 0]]
     np.testing.assert_array_equal(after.last_actions, joints)
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from hopplus.config import GoalConfig, TrainConfig, WorldConfig
+from hopplus.learning.from_run import make_learner
 from hopplus.learning.learner import Learning
-from hopplus.learning.restore import make_learner
 from tiny_hop_plus import ALL, CONFIG, GOAL, IMAGINE, PPO, REAL, TINY, WORLD, begun, jit
 
 
@@ -17,20 +17,20 @@ from tiny_hop_plus import ALL, CONFIG, GOAL, IMAGINE, PPO, REAL, TINY, WORLD, be
 def test_a_rung_has_what_it_names(count: int) -> None:
     parts = ALL[:count]
     learner = make_learner(replace(CONFIG, parts=parts), {})
-    assert tuple(part.name for part in learner.beside.parts) == tuple(
+    assert tuple(part.name for part in learner.auxiliary.parts) == tuple(
         name for name in parts if name != "imagination"
     )
-    assert (learner.beside.dreams is not None) == ("imagination" in parts)
-    mind = jax.eval_shape(learner.actor.init, jax.random.key(0))
-    assert (mind.opponents is not None) == ("opponent" in parts)
-    assert (mind.prior is not None) == (mind.context != ()) == ("goal" in parts)
-    assert (mind.world is not None) == ("world" in parts)
+    assert (learner.auxiliary.imagined_rollouts is not None) == ("imagination" in parts)
+    player_params = jax.eval_shape(learner.actor.init, jax.random.key(0))
+    assert (player_params.opponents is not None) == ("opponent" in parts)
+    assert (player_params.prior is not None) == (player_params.context != ()) == ("goal" in parts)
+    assert (player_params.world is not None) == ("world" in parts)
     # Whoever has goals is told; nobody else is.
     sizes = GOAL.prior.size * ("goal" in parts)
     body = 9 * 6 + 1
-    assert mind.policy.body.dense.layers[0].weight.shape == (body + sizes, 8)
-    if mind.opponents is not None:
-        shape = mind.opponents.body.dense.layers[0].weight.shape
+    assert player_params.policy.body.dense.layers[0].weight.shape == (body + sizes, 8)
+    if player_params.opponents is not None:
+        shape = player_params.opponents.body.dense.layers[0].weight.shape
         assert shape == (2, body + 3 * 7 + sizes, 8)
 
 
@@ -104,6 +104,6 @@ def test_everything_the_other_way() -> None:
     assert metrics["goal/loss/prior_reconstruction"][0] > 0
     assert 0 < metrics["goal/loss/foresight"][0] < 3
     assert metrics["world/loss/planes"][0] > 0
-    inferred = after.kept.parts["opponent"].ring.inferred  # [R, n, J * G]
+    inferred = after.auxiliary_state.parts["opponent"].buffer.inferred  # [R, n, J * G]
     assert inferred.shape[1:] == (2, 2 * 3)
     np.testing.assert_allclose(inferred.reshape(-1, 2, 3).sum(axis=-1)[: 2 * REAL], 1, rtol=1e-5)

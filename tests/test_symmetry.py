@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from conftest import Compiled, compiled_game
 from hopplus.config import StagHuntConfig
 from hopplus.games.stag_hunt import StagHuntState
-from hopplus.learning.rollout import rollout, start
-from hopplus.players.seating import seat_players
+from hopplus.play.rollout import rollout, start
+from hopplus.play.seating import seat_players
 
 GAMES = 128
 SQUARE = StagHuntConfig(size=5, stags=2, hares=5, obstacles=2, sight=2, time_reward=-0.5)

@@ -7,8 +7,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from hopplus.learning.moments import Moments
-from hopplus.learning.online_opponent import OnlineOpponent
+from hopplus.learning.auxiliary.opponent import OpponentLearner
+from hopplus.learning.auxiliary.transitions import Transitions
 from hopplus.players.context.belief import goals_taken
 from hopplus.types import Outcome
 from tiny_hop_plus import OPPONENT, PPO, jit, same
@@ -61,8 +61,10 @@ def test_nothing_is_a_goal_as_well() -> None:
 def test_models_learn_nothing_of_those_who_were_not_seen_to_take_anything() -> None:
     """Of all play, half of which tells what the second other was after."""
     actor = actor_of("opponent", "belief")
-    online = OnlineOpponent(GAME_MADE, actor, OPPONENT, np.arange(3)[:, None], 1)
-    minds = jax.tree.map(lambda *one: jnp.stack(one), *(mind_of(actor, seed) for seed in range(3)))
+    online = OpponentLearner(GAME_MADE, actor, OPPONENT, np.arange(3)[:, None], 1)
+    param_sets = jax.tree.map(
+        lambda *one: jnp.stack(one), *(mind_of(actor, seed) for seed in range(3))
+    )
     rows, games = PPO.unroll, PPO.games
     starts = jit(jax.vmap(jax.vmap(GAME_MADE.init)))
     states = starts(jax.random.split(jax.random.key(2), (rows, games)))
@@ -70,20 +72,20 @@ def test_models_learn_nothing_of_those_who_were_not_seen_to_take_anything() -> N
 
     @jit
     def fit(inferred: jax.Array) -> Any:
-        moments = Moments(states, joints, inferred=inferred)
-        empty = online.init(minds, moments)
-        beside = replace(empty, ring=online.keep(empty.ring, moments, jnp.int32(0)))
-        after, _, losses = online.fit(minds, beside, jax.random.key(0))
-        return after.opponents, losses, online.measure(minds, moments, jax.random.key(1))
+        transitions = Transitions(states, joints, inferred=inferred)
+        empty = online.init(param_sets, transitions)
+        auxiliary = replace(empty, buffer=online.keep(empty.buffer, transitions, jnp.int32(0)))
+        after, _, losses = online.fit(param_sets, auxiliary, jax.random.key(0))
+        return after.opponents, losses, online.measure(param_sets, transitions, jax.random.key(1))
 
     unknown = jnp.zeros((rows, games, 3, 4))
     known = unknown.at[:, : games // 2, :, 2 + HARE].set(1.0)
     models, losses, found = fit(unknown)
-    assert same(models, minds.opponents)
+    assert same(models, param_sets.opponents)
     assert not losses["cross_entropy"].any()
     assert not found["count"].any()
     models, losses, found = fit(known)
-    for before, after in zip(*map(jax.tree.leaves, (minds.opponents, models)), strict=True):
+    for before, after in zip(*map(jax.tree.leaves, (param_sets.opponents, models)), strict=True):
         np.testing.assert_array_equal(before[:, 0], after[:, 0])
         assert (before[:, 1] != after[:, 1]).any()
     assert np.isfinite(losses["cross_entropy"]).all()

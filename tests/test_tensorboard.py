@@ -13,9 +13,9 @@ from conftest import share_programs
 from hopplus.cli import main
 from hopplus.config import PPOConfig, StagHuntConfig, TrainConfig
 from hopplus.config.net import NetConfig
-from hopplus.learning.restore import learning_seats, new_run
-from hopplus.learning.tensorboard_curves import Pace, training_curves
+from hopplus.learning.from_run import learning_seats, new_run
 from hopplus.learning.train import Moment, train
+from hopplus.learning.training_curves import Pace, training_curves
 from hopplus.runs.folder import RunFolder, open_run
 from hopplus.runs.tensorboard import tensorboard
 

@@ -11,11 +11,11 @@ import pytest
 
 from hopplus.config import ConfigError, SearchConfig
 from hopplus.games.game import views
-from hopplus.learning.company import make_company
-from hopplus.learning.trained import Trained, read_player, write_player
 from hopplus.models.opponent import others_logits, others_views
+from hopplus.planning.dynamics import Chance, draw_chance
 from hopplus.planning.search import search
-from hopplus.planning.simulate import Chance, draw_chance
+from hopplus.play.lineup import make_lineup
+from hopplus.play.trained import Trained, read_player, write_player
 from hopplus.players.mixture import Mixture
 from hopplus.players.planner import Planner, with_search
 from tiny_hop_plus import jit, of_seat, same
@@ -32,26 +32,28 @@ def test_goals_are_inferred_every_so_many_steps_ahead(every: int) -> None:
     of the last of those at which it was time; models of the others and its policy are told these,
     and to the policy's priors no noise is added."""
     planner = planner_of("opponent", "goal", infer_every=every, noise=1.0)
-    actor, mind = planner.actor, mind_of(planner)
+    actor, player_params = planner.actor, mind_of(planner)
     before = 0.3 * jnp.arange(4.0).repeat(2)  # of what it has seen up to now
 
     @jit
     def grow(key: jax.Array) -> Any:
-        root, leaf = planner.root(mind, before, VIEW)
+        root, leaf = planner.root(player_params, before, VIEW)
         chance = draw_chance(key, (SIMULATIONS,), 2)
-        tree = search(planner.expand(mind), root, leaf, chance, planner.config.within(12)).tree
-        shown = jax.vmap(lambda place: views(GAME_MADE, place))(tree.nodes.place)
+        tree = search(
+            planner.recurrent_fn(player_params), root, leaf, chance, planner.config.within(12)
+        ).tree
+        shown = jax.vmap(lambda embedding: views(GAME_MADE, embedding))(tree.nodes.embedding)
         return tree, jax.tree.map(lambda leaf: leaf[:, 0], shown), shown.legal
 
     @jit
     def infer(memory: jax.Array, view: Any) -> Any:
-        return actor.infer(mind, memory, view)
+        return actor.infer(player_params, memory, view)
 
     @jit
     def told(view: Any, legal: jax.Array, inferred: jax.Array) -> Any:
         goals = actor.context.about_others(inferred)
-        others = jnp.exp(others_logits(mind.opponents, view, legal, goals))
-        policy, value = mind.policy(view, inferred)
+        others = jnp.exp(others_logits(player_params.opponents, view, legal, goals))
+        policy, value = player_params.policy(view, inferred)
         return goals, others, jnp.exp(policy), value
 
     tree, shown, legal = jax.device_get(grow(jax.random.key(2)))
@@ -78,7 +80,7 @@ def test_goals_are_inferred_every_so_many_steps_ahead(every: int) -> None:
 def test_a_step_ahead_is_one_of_the_game() -> None:
     """For every action: what the others do by the chance that is given, and what comes of it."""
     planner = planner_of("opponent", simulations=1)
-    mind = mind_of(planner)
+    player_params = mind_of(planner)
     layouts = ("0h . 1h\n. . .\n2 . S", "01S . 2h\n. . h\n. . .")
     cases = [(layout, steps) for layout in layouts for steps in (0, 11)]  # the first, and the last
     states = [replace(GAME_MADE.parse(layout), steps=jnp.int32(at)) for layout, at in cases]
@@ -86,12 +88,14 @@ def test_a_step_ahead_is_one_of_the_game() -> None:
 
     @jit
     def both(state: Any, action: jax.Array) -> Any:
-        root, _ = planner.root(mind, (), GAME_MADE.view(state, 0))
-        reached = planner.expand(mind)(root, action, Chance(chance, jax.random.key(0)))
+        root, _ = planner.root(player_params, (), GAME_MADE.view(state, 0))
+        reached = planner.recurrent_fn(player_params)(
+            root, action, Chance(chance, jax.random.key(0))
+        )
         others = (jnp.cumsum(root.others, axis=1) <= chance[:, None]).sum(axis=1)
         after, outcome = GAME_MADE.step(state, jnp.append(action, others), jax.random.key(0))
-        shown = views(GAME_MADE, reached.node.place), views(GAME_MADE, after)
-        return reached, shown, outcome, mind.policy(of_seat(shown[1], 0), jnp.zeros(0))
+        shown = views(GAME_MADE, reached.node.embedding), views(GAME_MADE, after)
+        return reached, shown, outcome, player_params.policy(of_seat(shown[1], 0), jnp.zeros(0))
 
     stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *states)
     over_actions = jax.vmap(both, in_axes=(None, 0))
@@ -111,21 +115,21 @@ def test_a_step_ahead_is_one_of_the_game() -> None:
 def test_each_tree_supposes_goals_drawn_from_the_belief() -> None:
     """As often as is believed, one for each other; models of them are told these."""
     planner = planner_of("opponent", "belief", simulations=1)
-    mind = mind_of(planner)
+    player_params = mind_of(planner)
     chances = jnp.array([[0.9, 0.1], [0.3, 0.7]])
     kept = planner.start()
     memory = replace(kept, belief=jnp.log(chances))
 
     @jit
     def suppose(keys: jax.Array) -> Any:
-        root, _ = planner.root(mind, memory, VIEW)
-        return root, jax.vmap(lambda key: planner.supposing(mind, root, key))(keys)
+        root, _ = planner.root(player_params, memory, VIEW)
+        return root, jax.vmap(lambda key: planner.supposing(player_params, root, key))(keys)
 
     root, supposed = jax.device_get(suppose(jax.random.split(jax.random.key(0), 1000)))
     np.testing.assert_allclose(root.inferred, chances.reshape(-1), rtol=1e-5)
     np.testing.assert_array_equal(np.sort(supposed.goals, axis=2), np.tile([0, 1], (1000, 2, 1)))
     np.testing.assert_allclose(supposed.goals.mean(axis=0), chances, atol=0.05)
-    told = jax.vmap(lambda goals: others_logits(mind.opponents, VIEW, SEEN.legal, goals))
+    told = jax.vmap(lambda goals: others_logits(player_params.opponents, VIEW, SEEN.legal, goals))
     np.testing.assert_allclose(
         supposed.others[:20], jnp.exp(jit(told)(supposed.goals[:20])), rtol=1e-4, atol=1e-6
     )
@@ -136,15 +140,15 @@ def test_each_tree_supposes_goals_drawn_from_the_belief() -> None:
 
 def test_without_models_the_others_are_taken_to_act_as_oneself() -> None:
     planner = planner_of(simulations=1)
-    mind = mind_of(planner)
-    root, leaf = jit(lambda: planner.root(mind, (), VIEW))()
+    player_params = mind_of(planner)
+    root, leaf = jit(lambda: planner.root(player_params, (), VIEW))()
     theirs = others_views(VIEW, SEEN.legal)
-    for place in range(2):
-        view = jax.tree.map(lambda leaf: leaf[place], theirs)  # noqa: B023
-        policy, _ = mind.policy(view, jnp.zeros(0))
-        np.testing.assert_allclose(root.others[place], jnp.exp(policy), rtol=1e-4, atol=1e-6)
+    for embedding in range(2):
+        view = jax.tree.map(lambda leaf: leaf[embedding], theirs)  # noqa: B023
+        policy, _ = player_params.policy(view, jnp.zeros(0))
+        np.testing.assert_allclose(root.others[embedding], jnp.exp(policy), rtol=1e-4, atol=1e-6)
     assert not np.allclose(root.others[0], root.others[1])
-    policy, value = mind.policy(VIEW, jnp.zeros(0))
+    policy, value = player_params.policy(VIEW, jnp.zeros(0))
     np.testing.assert_allclose(leaf.prior, policy, rtol=1e-4)
     np.testing.assert_allclose(leaf.value, value, rtol=1e-4)
 
@@ -183,8 +187,8 @@ def test_what_a_player_lacks_is_said(parts: Any, settings: dict[str, Any], words
 
 def seated(trained: Trained, search: SearchConfig | None) -> Any:
     """Who sits at the board where a trained player is named, alone and in a mixture."""
-    company = make_company(["one", "hare", "one|stag"], GAME_MADE, {"one": trained}, search=search)
-    first, _, mixture = company.seating.players
+    lineup = make_lineup(["one", "hare", "one|stag"], GAME_MADE, {"one": trained}, search=search)
+    first, _, mixture = lineup.seating.players
     assert isinstance(mixture, Mixture)
     assert mixture.players[0] == first
     assert first.name == "one"

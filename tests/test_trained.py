@@ -16,7 +16,7 @@ from hopplus.config import StagHuntConfig
 from hopplus.games.game import views
 from hopplus.games.pettingzoo import parallel_env
 from hopplus.games.stag_hunt import StagHunt
-from hopplus.learning.restore import find_trained, run_players
+from hopplus.learning.from_run import find_trained, run_players
 from hopplus.runs.folder import open_run
 
 GAME = StagHuntConfig(size=3, seats=2, hares=2)
@@ -92,14 +92,14 @@ def test_mixed_company(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[
     gif = tmp_path / "x.gif"
     assert main(["replay", str(run), "--seats", "stag,run", "--out", str(gif)]) == 0
     assert gif.stat().st_size > 1000
-    beside = ["--runs", str(tmp_path), "--name", "b", "--seats", f"{run}@1,learn"]
-    assert main(["train", "ppo", *beside, *SMALL_RUN]) == 0
+    auxiliary = ["--runs", str(tmp_path), "--name", "b", "--seats", f"{run}@1,learn"]
+    assert main(["train", "ppo", *auxiliary, *SMALL_RUN]) == 0
     capsys.readouterr()
     inside = find_trained(str(tmp_path / "b" / "players" / "0.safetensors"))
     frozen = run_players(open_run(run), 0)[1]
     jax.tree.map(np.testing.assert_array_equal, inside.params, frozen.params)
     assert list(run_players(open_run(tmp_path / "b"))) == [1]
-    assert main(["evaluate", str(tmp_path / "b"), *few]) == 0  # its whole company
+    assert main(["evaluate", str(tmp_path / "b"), *few]) == 0  # its whole lineup
 
 
 def test_a_run_named_for_several_seats_gives_each_its_own(

@@ -13,14 +13,14 @@ from hopplus.cli import main
 from hopplus.config import (
     FOR_EVER,
     NetConfig,
-    OpponentOnline,
+    OpponentLearnerConfig,
     PPOConfig,
     SearchConfig,
     StagHuntConfig,
     TrainConfig,
 )
 from hopplus.diagnosis.adaptation import ILLNESSES, diagnose_adaptation
-from hopplus.diagnosis.finding import Verdict
+from hopplus.diagnosis.finding import SearchResult
 from hopplus.diagnosis.introspection import (
     Introspection,
     TrialSteps,
@@ -30,8 +30,8 @@ from hopplus.diagnosis.introspection import (
 )
 from hopplus.evaluation.trials import make_trials
 from hopplus.games import make_game
-from hopplus.learning.restore import make_learner
-from hopplus.learning.trained import Trained, write_player
+from hopplus.learning.from_run import make_learner
+from hopplus.play.trained import Trained, write_player
 
 GAME = StagHuntConfig(size=3, seats=3, hares=2, horizon=8)
 NET = NetConfig(hidden=8)
@@ -43,14 +43,14 @@ def fresh(*parts: str) -> Trained:
         net=NET,
         ppo=PPOConfig(games=4, unroll=4),
         parts=parts,  # type: ignore[arg-type]
-        opponent=OpponentOnline(net=NET),
+        opponent=OpponentLearnerConfig(net=NET),
         train_against="all",
         trial=2,
     )
     learner = make_learner(config, {})
-    minds = jax.jit(learner.init)(jax.random.key(0)).params[learner.learning]
-    mind = jax.tree.map(lambda leaf: leaf[0], minds)
-    return Trained(learner.actor, mind, config=config)
+    param_sets = jax.jit(learner.init)(jax.random.key(0)).params[learner.learning]
+    player_params = jax.tree.map(lambda leaf: leaf[0], param_sets)
+    return Trained(learner.actor, player_params, config=config)
 
 
 @pytest.mark.parametrize("others", [1, 2, 3])
@@ -132,12 +132,12 @@ def watched(
     other: float = 0.3,
     models: bool = True,
 ) -> Introspection:
-    """By two companies, in two episodes, at two times: nothing is read before anything is seen."""
+    """By two lineups, in two episodes, at two times: nothing is read before anything is seen."""
     return Introspection(
         times=[0, 4],
         probe=np.array([[1 / 3, read], [1 / 3, read]]),
         chance=1 / 3,
-        companies=[("stag",), ("hare",)],
+        lineups=[("stag",), ("hare",)],
         accuracy=np.full(2, right if models else np.nan),
         best=np.full(2, 0.9),
         even=np.full(2, 0.2),
@@ -148,7 +148,7 @@ def watched(
     )
 
 
-def verdict(*found: Introspection) -> Verdict:
+def verdict(*found: Introspection) -> SearchResult:
     return diagnose_adaptation("made up", found).verdict
 
 

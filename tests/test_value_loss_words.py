@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from hopplus.diagnosis.finding import Check, conclude
-from hopplus.diagnosis.laboratory import lane_of
+from hopplus.diagnosis.laboratory import replica_of
 from hopplus.diagnosis.value_loss.checks import (
     ValueLossEvidence,
     check_critic,
@@ -72,14 +72,14 @@ def source(**given: Any) -> StepSource:
 
 
 def losses(
-    mix: float = 0.95,
+    gae_lambda: float = 0.95,
     explained: float = 0.5,
     errors: TargetErrors | None = None,
     updates: int = 20,
     **given: Any,
 ) -> list[str | None]:
     """Of what loss and variance, Monte-Carlo returns and explained variance are suspected."""
-    config = replace(CONFIG, ppo=replace(PPO, mix=mix))
+    config = replace(CONFIG, ppo=replace(PPO, gae_lambda=gae_lambda))
     early, late = ({"explained": [[value]]} for value in (0.9, explained))
     records = [early] * (updates - updates // 5) + [late] * (updates // 5)
     subject: Any = SimpleNamespace(config=config, records=records)
@@ -100,12 +100,14 @@ def test_what_is_said_of_losses() -> None:
     useless = losses(value_loss=100.0, return_variance=100.0, explained=0.0)
     assert useless == [None, None, "value-behind"]
     noisy = TargetErrors(3.0, 3.0, 1.0)
-    assert losses(mix=1.0, errors=noisy, value_loss=0.9)[1] == "horizon"
-    assert losses(mix=0.95, errors=noisy, value_loss=0.9)[1] is None
-    assert losses(mix=1.0, errors=TargetErrors(1.5, 1.5, 1.0), value_loss=0.9)[1] is None
-    assert losses(mix=1.0, errors=noisy, value_loss=0.1)[1] is None  # values know it nearly all
+    assert losses(gae_lambda=1.0, errors=noisy, value_loss=0.9)[1] == "horizon"
+    assert losses(gae_lambda=0.95, errors=noisy, value_loss=0.9)[1] is None
+    assert losses(gae_lambda=1.0, errors=TargetErrors(1.5, 1.5, 1.0), value_loss=0.9)[1] is None
+    assert (
+        losses(gae_lambda=1.0, errors=noisy, value_loss=0.1)[1] is None
+    )  # values know it nearly all
     nothing = TargetErrors(float("nan"), float("nan"), float("nan"))
-    assert losses(mix=1.0, errors=nothing) == [None, "unknown", None]
+    assert losses(gae_lambda=1.0, errors=nothing) == [None, "unknown", None]
     assert losses(explained=-1.0)[2] == "value-behind"
     assert losses(explained=-1.0, updates=10)[2] == "unknown"  # too early to tell
     assert losses(explained=0.5, updates=10)[2] is None
@@ -119,8 +121,10 @@ def test_what_is_said_of_losses() -> None:
 
 
 def test_what_is_said_of_goals() -> None:
-    def said(real: StepSource | None, dreamt: StepSource | None, *apart: float) -> str | None:
-        found = {"real": [source(), real], "imagined": [source(), dreamt]}
+    def said(
+        real: StepSource | None, imagined_batch: StepSource | None, *apart: float
+    ) -> str | None:
+        found = {"real": [source(), real], "imagined": [source(), imagined_batch]}
         check = check_goals(evidence(sources=found, goals_apart=list(apart)))
         return check.fault if check else None
 
@@ -160,17 +164,19 @@ def test_what_is_said_of_the_critics_steps() -> None:
     assert said("both", [True, True, True]) is None
 
 
-def of_world(world: WorldErrors, dreamt: StepSource | None) -> Check:
-    found = check_world(evidence(world=world, sources={"imagined": [None, dreamt]}))
+def of_world(world: WorldErrors, imagined_batch: StepSource | None) -> Check:
+    found = check_world(evidence(world=world, sources={"imagined": [None, imagined_batch]}))
     assert found is not None
     return found
 
 
 def test_what_is_said_of_worlds() -> None:
-    def said(exact: float, slope: float, offset: float, dreamt: StepSource | None) -> str | None:
+    def said(
+        exact: float, slope: float, offset: float, imagined_batch: StepSource | None
+    ) -> str | None:
         slopes = [slope, float("nan")]
         world = WorldErrors([1.0, exact], [0, 0.1], slopes, [0, offset], [0, 5], [0, 5], 0.1)
-        return of_world(world, dreamt).fault
+        return of_world(world, imagined_batch).fault
 
     assert said(0.9, 1.0, 0.0, source()) is None
     assert said(0.9, 2.5, 0.0, source()) is None  # as of young models
@@ -186,9 +192,9 @@ def test_worlds_of_which_nothing_is_known() -> None:
     """No reward was seen, nobody was there, or nothing is imagined."""
     nan = float("nan")
 
-    def state(exact: float, slope: float, dreamt: StepSource | None) -> str:
+    def state(exact: float, slope: float, imagined_batch: StepSource | None) -> str:
         world = WorldErrors([1.0, exact], [0, 0.1], [1.0, slope], [0, 0], [0, 5], [0, 5], 0.1)
-        return of_world(world, dreamt).state
+        return of_world(world, imagined_batch).state
 
     assert state(0.9, 1.0, source()) == "fine"
     assert state(0.9, nan, source()) == "unknown"
@@ -274,11 +280,19 @@ def test_sources_by_hand() -> None:
     assert real.explained == pytest.approx(0.0)  # a value that is always the same
     assert real.goal_size == pytest.approx(np.sqrt(25 / 6))
     assert real.goal_zero == pytest.approx(2 / 3)
-    dreamt, other = found["imagined"]
-    assert dreamt is not None
+    imagined_batch, other = found["imagined"]
+    assert imagined_batch is not None
     assert other is not None
-    assert (dreamt.steps, dreamt.value_loss, dreamt.explained) == (2, 16.0, 0.0)
-    assert (dreamt.reward[0], dreamt.reward[-1], dreamt.goal_zero) == (-5.0, 5.0, 1.0)
+    assert (imagined_batch.steps, imagined_batch.value_loss, imagined_batch.explained) == (
+        2,
+        16.0,
+        0.0,
+    )
+    assert (imagined_batch.reward[0], imagined_batch.reward[-1], imagined_batch.goal_zero) == (
+        -5.0,
+        5.0,
+        1.0,
+    )
     said = check_sources(evidence(sources={"real": [real], "imagined": [None]})).says
     assert "rewards from 0 to 2" in said
     assert "Nothing imagined is learned from" in said
@@ -290,11 +304,11 @@ def test_targets_by_hand() -> None:
     """A plain loop backwards, over the steps whose episode ends in time."""
     subject = faulty(None)
     lab, learner = subject.laboratory, subject.learner
-    lesson = lane_of(lab.update(subject.learning, lab.as_it_is())[2], 0)
+    lesson = replica_of(lab.update(subject.learning, lab.as_it_is())[2], 0)
     found = compare_targets(learner, lesson.trajectory)
     play = jax.device_get(lesson.trajectory)
 
-    def error(mix: float) -> float:
+    def error(gae_lambda: float) -> float:
         squares = []
         for game in range(PPO.games):
             for seat in range(3):
@@ -309,7 +323,7 @@ def test_targets_by_hand() -> None:
                     if later is None or value_later is None:
                         continue
                     gone = t + 1 < PPO.unroll and not play.present[t + 1, game, seat]
-                    share = 1.0 if gone else mix
+                    share = 1.0 if gone else gae_lambda
                     later = reward + (1 - share) * value_later + share * later
                     value_later = value
                     if play.present[t, game, seat]:

@@ -18,9 +18,9 @@ from hopplus.games import make_game
 from hopplus.games.game import Game
 from hopplus.games.grid import STAY, moved
 from hopplus.games.stag_hunt import StagHuntState
-from hopplus.learning.dataset import open_data
-from hopplus.learning.parts import Setting, make_setting
 from hopplus.models.world import Prediction, stepped
+from hopplus.recorded.dataset import open_data
+from hopplus.recorded.models import Setting, make_setting
 from hopplus.types import View
 
 GAME = StagHuntConfig(size=3, seats=3, hares=3, horizon=12)

@@ -14,7 +14,7 @@ import pytest
 
 from hopplus.cli import _manual, main
 from hopplus.cli.reading.manual import COMMANDS, SUBCOMMANDS
-from hopplus.learning.dataset import FACTS
+from hopplus.recorded.dataset import FACTS
 
 Damage = Callable[[Path], None]
 FOUR = "stag,stag,hare,random"

@@ -9,10 +9,10 @@ import numpy as np
 
 from hopplus.diagnosis.audit import DataAudit, data_audit
 from hopplus.diagnosis.faults import FAULTS
-from hopplus.diagnosis.laboratory import lane_of
+from hopplus.diagnosis.laboratory import replica_of
 from hopplus.diagnosis.pipeline import data_checks
+from hopplus.learning.from_run import make_learner
 from hopplus.learning.learner import Learner, Lesson
-from hopplus.learning.restore import make_learner
 from tiny_diagnosis import PPO, fault_of, faulty, with_ppo
 
 WHOSE, PRESENCE = "The data: whose play", "The data: presence"
@@ -36,24 +36,24 @@ def learners() -> dict[str, Learner]:
 
 @cache
 def played() -> tuple[Any, Lesson, dict[str, Any]]:
-    """An update of all lanes: its record, and of its first lane what was learned from."""
+    """An update of all replicas: its record, and of its first replica what was learned from."""
     subject = faulty(None)
     _, record, shown = subject.laboratory.update(subject.learning, subject.laboratory.as_it_is())
-    return shown, lane_of(shown, 0), record
+    return shown, replica_of(shown, 0), record
 
 
 @cache
 def batches() -> dict[str, Any]:
     """What each of the learners would make of the same play; one program."""
     _, lesson, _ = played()
-    minds = lane_of(faulty(None).learning.params[0], 0)
+    param_sets = replica_of(faulty(None).learning.params[0], 0)
 
     @jax.jit
     def made(lesson: Lesson) -> dict[str, Any]:
-        one = jax.tree.map(lambda leaf: leaf[:1], minds)
+        one = jax.tree.map(lambda leaf: leaf[:1], param_sets)
         return {
             name: learner.batch(
-                one if learner.actor.shares_params else minds, lesson.plays, lesson.trajectory
+                one if learner.actor.shares_params else param_sets, lesson.plays, lesson.trajectory
             )
             for name, learner in learners().items()
         }

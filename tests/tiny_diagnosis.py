@@ -25,8 +25,8 @@ def silent(note: str) -> None:
     """Nobody watches."""
 
 
-def trained(config: TrainConfig, fault: Fault = NONE, lanes: int = LANES) -> Subject:
-    return train_subject("tiny", make_laboratory(config, fault, lanes), 0, silent)
+def trained(config: TrainConfig, fault: Fault = NONE, replicas: int = LANES) -> Subject:
+    return train_subject("tiny", make_laboratory(config, fault, replicas), 0, silent)
 
 
 @cache

@@ -13,32 +13,32 @@ import numpy as np
 
 from hopplus.config import (
     GoalConfig,
-    GoalOnline,
+    GoalLearnerConfig,
     ImagineConfig,
     NetConfig,
-    OpponentOnline,
+    OpponentLearnerConfig,
     PPOConfig,
     StagHuntConfig,
     TrainConfig,
     WorldConfig,
-    WorldOnline,
+    WorldLearnerConfig,
 )
 from hopplus.games import make_game
 from hopplus.games.game import views
 from hopplus.games.stag_hunt import StagHuntState
-from hopplus.learning.beside import BesidePolicy
+from hopplus.learning.auxiliary.learners import AuxiliaryLearners
+from hopplus.learning.auxiliary.transitions import transitions_of
+from hopplus.learning.from_run import make_learner
 from hopplus.learning.learner import Learner, Learning
-from hopplus.learning.moments import moments_of
-from hopplus.learning.restore import make_learner
-from hopplus.learning.rollout import rollout, start
 from hopplus.models.world import Prediction
+from hopplus.play.rollout import rollout, start
 from hopplus.types import View
 
 GAME = StagHuntConfig(size=3, seats=3, hares=2, horizon=12)
 TINY = NetConfig(hidden=8)
 ALL: Any = ("opponent", "goal", "world", "imagination")
 PPO = PPOConfig(games=16, unroll=8, minibatches=2, epochs=1)
-GOAL = GoalOnline(
+GOAL = GoalLearnerConfig(
     buffer=200,
     every=1,
     fits=2,
@@ -47,8 +47,8 @@ GOAL = GoalOnline(
     mixing=0.5,
     prior=GoalConfig(size=4, ahead=2, net=TINY),
 )
-OPPONENT = OpponentOnline(buffer=200, fits=2, batch=32, net=TINY)
-WORLD = WorldOnline(buffer=200, fits=2, batch=32, model=WorldConfig(hidden=16))
+OPPONENT = OpponentLearnerConfig(buffer=200, fits=2, batch=32, net=TINY)
+WORLD = WorldLearnerConfig(buffer=200, fits=2, batch=32, model=WorldConfig(hidden=16))
 IMAGINE = ImagineConfig(buffer=200, horizon=4, warm_up=256)
 CONFIG = TrainConfig(
     game=GAME,
@@ -103,23 +103,23 @@ def zeros_like(shapes: Any) -> Any:
 def begun(learner: Learner) -> Learning:
     """As `Learner.init`, whose compilation takes longer than all that is done with it here."""
     shapes = jax.eval_shape(learner.init, jax.random.key(0))
-    minds = shapes.params[learner.learning]
+    param_sets = shapes.params[learner.learning]
     fields = ("policy", "prior", "context", "opponents", "world")
-    minds = replace(
-        minds,
-        **{name: random_like(getattr(minds, name), seed) for seed, name in enumerate(fields)},
+    param_sets = replace(
+        param_sets,
+        **{name: random_like(getattr(param_sets, name), seed) for seed, name in enumerate(fields)},
     )
-    zeros = zeros_like((shapes.optimiser, shapes.kept))
+    zeros = zeros_like((shapes.optimiser, shapes.auxiliary_state))
     nothing_seen = jnp.broadcast_to(jnp.array([jnp.inf, -jnp.inf]), zeros[1].observed.shape)
     starts = jax.vmap(lambda key: start(learner.game, learner.seating, key))
     now: Learning = replace(
         shapes,
         params=tuple(
-            minds if group == learner.learning else params
+            param_sets if group == learner.learning else params
             for group, params in enumerate(shapes.params)
         ),
         optimiser=zeros[0],
-        kept=replace(zeros[1], observed=nothing_seen),
+        auxiliary_state=replace(zeros[1], observed=nothing_seen),
         plays=jit(starts)(jax.random.split(jax.random.key(1), PPO.games)),
         returns=jnp.zeros((PPO.games, GAME.seats)),
         key=jax.random.key(2),
@@ -133,8 +133,8 @@ class Setup:
     """A learner with some play, and its learning beside the policy as one program."""
 
     learner: Learner
-    minds: Any  # [seats, ...]
-    kept: Any
+    param_sets: Any  # [seats, ...]
+    auxiliary_state: Any
     whole: Any  # the trajectory from the games' starts on
     played: Any  # moments [T, B, ...] of its second half
     batch: Any
@@ -143,8 +143,8 @@ class Setup:
     def learn(self, **given: Any) -> tuple[Any, Any, Any, Any]:
         """Minds, what is kept, lessons and metrics after an update with what is given."""
         given = {
-            "minds": self.minds,
-            "kept": self.kept,
+            "param_sets": self.param_sets,
+            "auxiliary_state": self.auxiliary_state,
             "played": self.played,
             "batch": self.batch,
             "updates": WARM,
@@ -162,7 +162,9 @@ def setup() -> Setup:
     @jit
     def play(plays: Any) -> Any:
         plays, trajectory = rollout(learner.game, learner.seating, now.params, plays, PPO.unroll)
-        played = moments_of(trajectory, learner.learning, learner.seats, learner.actor.context.size)
+        played = transitions_of(
+            trajectory, learner.learning, learner.seats, learner.actor.context.size
+        )
         return plays, trajectory, played, learner.batch(now.params[0], plays, trajectory)
 
     plays, earlier, _, _ = play(now.plays)
@@ -170,20 +172,22 @@ def setup() -> Setup:
     whole = jax.tree.map(lambda *leaves: jnp.concatenate(leaves), earlier, later)
 
     @jit
-    def compiled(minds: Any, kept: Any, played: Any, batch: Any, updates: Any, gate: Any) -> Any:
-        return with_gate(learner.beside, gate).learn(
-            minds, kept, played, batch, updates, jax.random.key(3)
+    def compiled(
+        param_sets: Any, auxiliary_state: Any, played: Any, batch: Any, updates: Any, gate: Any
+    ) -> Any:
+        return with_gate(learner.auxiliary, gate).learn(
+            param_sets, auxiliary_state, played, batch, updates, jax.random.key(3)
         )
 
-    return Setup(learner, now.params[0], now.kept, whole, played, batch, compiled)
+    return Setup(learner, now.params[0], now.auxiliary_state, whole, played, batch, compiled)
 
 
-def with_gate(beside: BesidePolicy, gate: Any) -> BesidePolicy:
+def with_gate(auxiliary: AuxiliaryLearners, gate: Any) -> AuxiliaryLearners:
     """The same with the gate as a number given when it runs: one program for all of them."""
-    assert beside.dreams is not None
-    config = copy.copy(beside.dreams.config)
+    assert auxiliary.imagined_rollouts is not None
+    config = copy.copy(auxiliary.imagined_rollouts.config)
     object.__setattr__(config, "gate", gate)
-    return replace(beside, dreams=replace(beside.dreams, config=config))
+    return replace(auxiliary, imagined_rollouts=replace(auxiliary.imagined_rollouts, config=config))
 
 
 def same(one: Any, two: Any) -> bool:

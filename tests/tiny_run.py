@@ -9,7 +9,7 @@ import numpy as np
 
 from hopplus.config import TrainConfig
 from hopplus.learning.checkpoints import empty_learning, split_learning
-from hopplus.learning.restore import make_learner, new_run
+from hopplus.learning.from_run import make_learner, new_run
 from hopplus.runs.folder import RunFolder
 from tiny_hop_plus import begun
 

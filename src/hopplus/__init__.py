@@ -13,7 +13,7 @@ __all__ = ["load_player", "load_players"]
 def __getattr__(name: str) -> Any:
     """Import what programs ask for only when they do, so that `import hopplus` stays quick."""
     if name in __all__:
-        from hopplus.learning import loaded
+        from hopplus import api
 
-        return getattr(loaded, name)
+        return getattr(api, name)
     raise AttributeError(f"module 'hopplus' has no attribute {name!r}")

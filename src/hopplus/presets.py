@@ -6,14 +6,14 @@ from types import MappingProxyType
 from hopplus.config import (
     BeliefConfig,
     GoalConfig,
-    GoalOnline,
+    GoalLearnerConfig,
     MemoryConfig,
     NetConfig,
-    OpponentOnline,
+    OpponentLearnerConfig,
     PPOConfig,
     SearchConfig,
     TrainConfig,
-    WorldOnline,
+    WorldLearnerConfig,
 )
 
 SEARCH = SearchConfig(simulations=50, noise=0.25, temperature=1.0)
@@ -23,7 +23,7 @@ ONE_STEP = SearchConfig(
 FROM_SEARCH = PPOConfig(minibatches=16)
 # Goals that last for a trial: what they are for is to foresee what each other does. Their meaning
 # settles as the run goes on, so that a policy can rely on it.
-FORESEEING = GoalOnline(
+FORESEEING = GoalLearnerConfig(
     about="each",
     across=True,
     history="each",
@@ -40,7 +40,7 @@ FORESEEING = GoalOnline(
     horizon=15,
     prior=GoalConfig(ahead=15, kl=0.03, net=NetConfig(kind="centred")),
 )
-FORETOLD = OpponentOnline(
+FORETOLD = OpponentLearnerConfig(
     net=NetConfig(hidden=128), fits=64, batch=256, learning_rate=1e-3, anneal=True
 )
 PRESETS: Mapping[str, TrainConfig] = MappingProxyType(
@@ -74,7 +74,7 @@ PRESETS: Mapping[str, TrainConfig] = MappingProxyType(
             parts=("opponent", "goal", "world", "imagination"),
             goal=FORESEEING,
             opponent=FORETOLD,
-            world=WorldOnline(fits=48, anneal=True),
+            world=WorldLearnerConfig(fits=48, anneal=True),
             ppo=PPOConfig(
                 games=1024, unroll=32, epochs=2, minibatches=64, learning_rate=1e-3, clip=0.3
             ),
@@ -101,12 +101,12 @@ ABOUT: Mapping[str, str] = MappingProxyType(
         "ppo": "PPO self-play, every seat with parameters of its own",
         "ppo-shared": "PPO self-play, one set of parameters for all seats",
         "ppo-prosocial": "PPO self-play, every seat is rewarded with everyone's mean",
-        "ppo-memory": "PPO with a memory, of one seat in trials against drawn company",
+        "ppo-memory": "PPO with a memory, of one seat in trials against drawn co-players",
         "goal": "PPO with goals inferred and opponents modelled, without a world model",
-        "goal-trial": "PPO with goals that foresee acts, of one seat among drawn company",
+        "goal-trial": "PPO with goals that foresee acts, of one seat among drawn co-players",
         "belief": "PPO with opponents modelled and a belief about what each is after",
         "hop-plus": "HOP+: goals, opponents, a world model and imagination beside PPO",
-        "hop-plus-trial": "HOP+ with goals that foresee acts, of one seat among drawn company",
+        "hop-plus-trial": "HOP+ with goals that foresee acts, of one seat among drawn co-players",
         "direct-om": "learns from a search in which models of the others know no goals",
         "hop": "HOP: learns from a search in which the others have goals drawn from a belief",
         "hop-plus-mcts": "learns from a search in which the others have the goals it infers",

@@ -24,7 +24,6 @@ from hopplus.cli.diagnose.command import Diagnose
 from hopplus.cli.evaluate import Evaluate
 from hopplus.cli.export import Export
 from hopplus.cli.listing import List
-from hopplus.cli.options import game_named, options_of
 from hopplus.cli.pretrain import Pretrain
 from hopplus.cli.reading.complaint import as_typed, no_command, sentence, unexpected
 from hopplus.cli.reading.manual import (
@@ -41,6 +40,7 @@ from hopplus.cli.reading.manual import (
     read_manual,
     set_manual,
 )
+from hopplus.cli.reading.options import game_named, options_of
 from hopplus.cli.replay import Replay
 from hopplus.cli.report import Report
 from hopplus.cli.train import Resume, Train

@@ -21,8 +21,8 @@ from hopplus.evaluation.ablation import (
 )
 from hopplus.report.figures.ladder import draw_ladder
 from hopplus.report.figures.palette import try_figure
-from hopplus.report.ladder import ladder_page, write_ladder
-from hopplus.report.summary import summarise
+from hopplus.report.pages.ladder import ladder_page, write_ladder
+from hopplus.report.pages.summary import summarise
 from hopplus.runs.folder import RunFolder, check_name
 from hopplus.runs.watchdog import say
 from hopplus.runtime import device_line

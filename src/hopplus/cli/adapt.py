@@ -1,4 +1,4 @@
-"""`hopplus adapt`: how fast does a player understand new company?"""
+"""`hopplus adapt`: how fast does a player understand new co-players?"""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -7,19 +7,19 @@ from typing import Annotated, Literal
 import jax
 import tyro
 
-from hopplus.cli.options import check_positive, check_seat, check_seed
 from hopplus.cli.paged import show
-from hopplus.cli.subject import Subject, find_subject, game_of
+from hopplus.cli.reading.options import check_positive, check_seat, check_seed
+from hopplus.cli.reading.subject import Subject, find_subject, game_of
 from hopplus.config import LARGE, ConfigError, GameConfig, SearchConfig, check_above, default_game
-from hopplus.evaluation.adaptation import adapt, companies
-from hopplus.evaluation.online import LEARN, Online
+from hopplus.evaluation.adaptation import adapt, lineups
+from hopplus.evaluation.fine_tuning import LEARN, FineTuning
 from hopplus.evaluation.references import read_references
 from hopplus.evaluation.streams import AtTheEnd, ByEpisode, Score
 from hopplus.evaluation.trials import Names
 from hopplus.games import make_game
-from hopplus.learning.names import Kind, kind_of
-from hopplus.learning.restore import find_guests
-from hopplus.report.adaptation import adaptation_page
+from hopplus.learning.from_run import find_background_players
+from hopplus.play.names import Kind, kind_of
+from hopplus.report.pages.adaptation import adaptation_page
 from hopplus.runs.progress import Progress
 
 
@@ -46,7 +46,7 @@ class Adapt:
     learning_rate: Annotated[float | None, tyro.conf.arg(name="ppo.learning-rate")] = None
     """Step size of the policy while it learns online; that of the run when not given."""
     trials: int = 1024
-    """Trials against each company, for each seat and seed."""
+    """Trials against each lineup, for each seat and seed."""
     seat: int | None = None
     """Where it sits; each seat in turn when not given."""
     search: SearchConfig = field(default_factory=SearchConfig)
@@ -75,12 +75,12 @@ class Adapt:
         if self.seat is not None:
             check_seat(self.seat, game.seats)
         seats = range(game.seats) if self.seat is None else [self.seat]
-        wanted = companies(self.against, game)
-        guests = find_guests([name for company in wanted for name in company])
+        wanted = lineups(self.against, game)
+        background = find_background_players([name for lineup in wanted for name in lineup])
         known = read_references(self.references) if self.references else None
         if known and known.game != played:
             raise ConfigError(f"{self.references} is of another game than {self.subject[0]}")
-        if known and (other := known.strangers(guests)):
+        if known and (other := known.strangers(background)):
             raise ConfigError(f"{self.references} was measured with another {' and '.join(other)}")
         self._check_learning(wanted)
         subject = find_subject(
@@ -93,7 +93,7 @@ class Adapt:
                 game,
                 subject.players,
                 wanted,
-                guests,
+                background,
                 list(seats),
                 score,
                 self.trials,
@@ -103,7 +103,7 @@ class Adapt:
                 progress.advance,
             )
         page = adaptation_page(subject.name, found, known, online.learns if online else "none")
-        seated = "told and blind were measured in seat 0: to sit there too, give --seat 0"
+        seated = "oracle and blind were measured in seat 0: to sit there too, give --seat 0"
         return show(
             page,
             as_json=self.json,
@@ -125,7 +125,7 @@ class Adapt:
         if self.learning == "none":
             if self.learning_rate is not None:
                 raise ConfigError("--ppo.learning-rate is given, but --learning is none")
-            if any(LEARN in company for company in wanted):
+            if any(LEARN in lineup for lineup in wanted):
                 raise ConfigError("learn is among the others, which needs --learning online")
             return
         if any(kind_of(name) is Kind.FILE for name in self.subject):
@@ -137,7 +137,7 @@ class Adapt:
         if self.learning_rate is not None:
             check_above("ppo.learning-rate", self.learning_rate, 0, LARGE)
 
-    def _online(self, subject: Subject) -> Online | None:
+    def _online(self, subject: Subject) -> FineTuning | None:
         if self.learning == "none" or subject.config is None:
             return None
-        return Online(subject.config, learning_rate=self.learning_rate)
+        return FineTuning(subject.config, learning_rate=self.learning_rate)

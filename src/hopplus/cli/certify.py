@@ -3,21 +3,21 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hopplus.cli.options import check_positive, check_seed
 from hopplus.cli.paged import show
+from hopplus.cli.reading.options import check_positive, check_seed
 from hopplus.config import GameConfig, NetConfig, PPOConfig, TrainConfig, default_game
-from hopplus.evaluation.adaptation import companies
+from hopplus.evaluation.adaptation import lineups
 from hopplus.evaluation.certificate import Certificate
 from hopplus.games import make_game
 from hopplus.games.game import board_size
-from hopplus.learning.restore import find_guests
-from hopplus.report.adaptation import certificate_page
+from hopplus.learning.from_run import find_background_players
+from hopplus.report.pages.adaptation import certificate_page
 from hopplus.runs.progress import Progress
 
 
 @dataclass(frozen=True)
 class Certify:
-    """Measure what being told whom one faces brings, among every company.
+    """Measure what being told whom one faces brings, among every lineup.
 
     Where it brings nothing, no inference of goals can show a gain.
     """
@@ -28,16 +28,16 @@ class Certify:
     steps: int = 1_000_000
     """Environment steps for which the players of each seed learn."""
     trial: int = 5
-    """Episodes that they learn against the same company, before another is drawn."""
+    """Episodes that they learn against the same co-players, before another is drawn."""
     against: tuple[str, ...] = ("all",)
-    """The companies to be measured among, one name per other seat: stag,stag,hare
+    """The lineups to be measured among, one name per other seat: stag,stag,hare
     runs/a@1,switch,hare ...; all for every mixture of the game's scripted players."""
     seeds: int = 3
     """Independent runs."""
     seed: int = 0
     """The first seed; the others follow it."""
     episodes: int = 4096
-    """Episodes that each player is measured by, for each company."""
+    """Episodes that each player is measured by, for each lineup."""
     out: Path = Path("references")
     """Folder that keeps what was measured: the same command reads it again."""
     json: bool = False
@@ -56,9 +56,9 @@ class Certify:
             trial=self.trial,
         )
         game = make_game(self.game)
-        wanted = companies(self.against, game)
-        guests = find_guests([name for company in wanted for name in company])
-        asked = Certificate(config, wanted, guests, self.episodes)
+        wanted = lineups(self.against, game)
+        background = find_background_players([name for lineup in wanted for name in lineup])
+        asked = Certificate(config, wanted, background, self.episodes)
         path = asked.kept_at(self.out)
         with Progress("certifying", asked.total_steps, "steps", where=path) as progress:
             found = asked.measure(self.out, progress.advance)

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hopplus.cli.options import check_games, check_positive
 from hopplus.cli.paged import show
-from hopplus.cli.players import Playing
-from hopplus.learning.collect import collect
+from hopplus.cli.reading.options import check_games, check_positive
+from hopplus.cli.reading.players import Playing
+from hopplus.recorded.collect import collect
 from hopplus.report.numbers import counted, said
 from hopplus.report.page import Page, Section
 from hopplus.runs.folder import check_free
@@ -33,7 +33,7 @@ class Collect(Playing):
     def run(self) -> int:
         check_positive(episodes=self.episodes, games=self.games)
         check_games(self.games)
-        config, _, company, _ = self.setup()
+        config, _, lineup, _ = self.setup()
         out = self.out or Path("data") / time.strftime("%Y%m%d-%H%M%S")
         check_free(out, "take another --out, or remove it")
         try:
@@ -41,7 +41,7 @@ class Collect(Playing):
                 about = collect(
                     out,
                     config,
-                    company,
+                    lineup,
                     self.episodes,
                     self.seed,
                     self.games,

@@ -8,18 +8,18 @@ from typing import Annotated
 import jax
 import tyro
 
-from hopplus.cli.options import check_positive, check_seed
 from hopplus.cli.paged import show
+from hopplus.cli.reading.options import check_positive, check_seed
 from hopplus.config import ConfigError, GameConfig, SearchConfig, default_game
 from hopplus.evaluation.crossplay import Member, crossplay, make_member
 from hopplus.games import make_game
 from hopplus.games.game import Game
-from hopplus.learning.names import Kind, RunName, is_guest, kind_of, read_run_name
-from hopplus.learning.restore import find_trained, run_players
-from hopplus.report.evaluation import crossplay_page
+from hopplus.learning.from_run import find_trained, run_players
+from hopplus.play.names import Kind, RunName, is_background, kind_of, read_run_name
 from hopplus.report.figures.crossplay import draw_crossplay
 from hopplus.report.figures.palette import try_figure
 from hopplus.report.json import page_json
+from hopplus.report.pages.evaluation import crossplay_page
 from hopplus.runs.checkpoint import write_durably
 from hopplus.runs.folder import check_free, clear_errors
 from hopplus.runs.progress import Progress
@@ -88,7 +88,7 @@ class CrossPlay:
             names = [str(seat) if str(seat) in known else first for seat in range(game.seats)]
             return make_member(str(run), names, known, game, self.search)
         called = name if run is None else str(run)
-        known = {called: find_trained(called)} if is_guest(called) else {}
+        known = {called: find_trained(called)} if is_background(called) else {}
         return make_member(called, [called] * game.seats, known, game, self.search)
 
 

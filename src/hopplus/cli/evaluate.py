@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 import jax
 
-from hopplus.cli.options import check_games, check_positive
 from hopplus.cli.paged import show
-from hopplus.cli.players import Playing
+from hopplus.cli.reading.options import check_games, check_positive
+from hopplus.cli.reading.players import Playing
 from hopplus.evaluation.evaluate import evaluate, summarise
-from hopplus.report.evaluation import evaluation_page
+from hopplus.report.pages.evaluation import evaluation_page
 from hopplus.runs.progress import Progress
 
 
@@ -30,11 +30,11 @@ class Evaluate(Playing):
         key_params, key_play = jax.random.split(jax.random.key(self.seed))
         played = []
         with Progress("evaluating", self.episodes * len(setups), "episodes") as progress:
-            for _, game, company, focal in setups:
+            for _, game, lineup, focal in setups:
                 found = evaluate(
                     game,
-                    company.seating,
-                    company.init(key_params),
+                    lineup.seating,
+                    lineup.init(key_params),
                     key_play,
                     self.episodes,
                     self.games,
@@ -42,6 +42,6 @@ class Evaluate(Playing):
                     focal=focal,
                 )
                 played.append(found)
-        _, game, company, focal = setups[0]
-        evaluation = summarise(game, company.seating, played, focal, seeds)
+        _, game, lineup, focal = setups[0]
+        evaluation = summarise(game, lineup.seating, played, focal, seeds)
         return show(evaluation_page(evaluation), as_json=self.json)

@@ -8,9 +8,9 @@ import tyro
 
 from hopplus.cli.paged import show
 from hopplus.config import ConfigError, check_range
-from hopplus.learning.names import full_name, read_run_name
-from hopplus.learning.restore import find_trained
-from hopplus.learning.trained import named, write_player
+from hopplus.learning.from_run import find_trained
+from hopplus.play.names import full_name, read_run_name
+from hopplus.play.trained import named, write_player
 from hopplus.report.page import Page
 from hopplus.runs.folder import check_free
 

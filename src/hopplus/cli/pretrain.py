@@ -21,8 +21,8 @@ from hopplus.config import (
 )
 from hopplus.diagnosis.models.diagnosis import make_diagnosis, measure_seeds
 from hopplus.games import make_game
-from hopplus.learning.parts import doubts
-from hopplus.learning.pretrain import Epoch, new_pretrain, open_session, pretrain
+from hopplus.recorded.models import doubts
+from hopplus.recorded.pretrain import Epoch, new_pretrain, open_session, pretrain
 from hopplus.report.terminal import print_sections
 from hopplus.runs.folder import RunFolder, check_name
 from hopplus.runs.progress import Progress

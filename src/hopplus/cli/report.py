@@ -9,13 +9,13 @@ import tyro
 
 from hopplus.cli.paged import show, this_command
 from hopplus.config import ConfigError, TrainConfig
-from hopplus.evaluation.replays import run_company, telling_replays, watch_first
+from hopplus.evaluation.replay.replays import run_lineup, telling_replays, watch_first
 from hopplus.report.html import write_page
-from hopplus.report.models import model_sections
 from hopplus.report.page import Section
-from hopplus.report.runs import report_path, runs_page
-from hopplus.report.summary import Summary, summarise
-from hopplus.report.words import Language
+from hopplus.report.pages.models import model_sections
+from hopplus.report.pages.runs import report_path, runs_page
+from hopplus.report.pages.summary import Summary, summarise
+from hopplus.report.translations import Language
 from hopplus.runs.folder import RunError, open_run
 from hopplus.runs.progress import Progress
 from hopplus.runs.watchdog import say
@@ -71,7 +71,7 @@ def _shown(run: Summary, several: bool) -> tuple[list[Section], list[tuple[str, 
     try:
         if run.run.kind != TrainConfig.kind:
             return _named(model_sections(run.run), run, several), []
-        table = run_company(run.run)
+        table = run_lineup(run.run)
         seen = watch_first(*table)
         sections = model_sections(run.run, table, seen)
         return _named(sections, run, several), [(run.name, telling_replays(*table, seen))]

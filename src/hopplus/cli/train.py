@@ -12,7 +12,7 @@ from hopplus.cli.paged import show
 from hopplus.cli.pretrain import carry_on_pretrain
 from hopplus.config import ConfigError, TrainConfig
 from hopplus.evaluation.statistics import seat_order_test
-from hopplus.learning.restore import learns_everywhere, new_run, seat_names
+from hopplus.learning.from_run import learns_everywhere, new_run, seat_names
 from hopplus.learning.train import Moment, summary, train
 from hopplus.presets import ABOUT, PRESETS
 from hopplus.report.page import Page, Section

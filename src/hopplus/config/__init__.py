@@ -2,6 +2,15 @@
 
 from typing import TypeAlias
 
+from hopplus.config.auxiliary import (
+    PARTS,
+    AuxiliaryConfig,
+    GoalLearnerConfig,
+    ImagineConfig,
+    OpponentLearnerConfig,
+    PartName,
+    WorldLearnerConfig,
+)
 from hopplus.config.belief import BeliefConfig
 from hopplus.config.check import (
     LARGE,
@@ -34,15 +43,6 @@ from hopplus.config.models import (
     WorldConfig,
 )
 from hopplus.config.net import NetConfig
-from hopplus.config.online import (
-    PARTS,
-    GoalOnline,
-    ImagineConfig,
-    OnlineConfig,
-    OpponentOnline,
-    PartName,
-    WorldOnline,
-)
 from hopplus.config.plain import differing, flat, from_json, to_json
 from hopplus.config.search import SearchConfig
 from hopplus.config.train import FOR_EVER, MIXED, PPOConfig, TrainConfig
@@ -57,19 +57,19 @@ __all__ = [
     "MANY",
     "MIXED",
     "PARTS",
+    "AuxiliaryConfig",
     "BeliefConfig",
     "ConfigError",
     "FitConfig",
     "GameConfig",
     "GameRow",
     "GoalConfig",
-    "GoalOnline",
+    "GoalLearnerConfig",
     "ImagineConfig",
     "MemoryConfig",
     "NetConfig",
-    "OnlineConfig",
     "OpponentConfig",
-    "OpponentOnline",
+    "OpponentLearnerConfig",
     "PPOConfig",
     "PartName",
     "PretrainConfig",
@@ -81,7 +81,7 @@ __all__ = [
     "StagHuntConfig",
     "TrainConfig",
     "WorldConfig",
-    "WorldOnline",
+    "WorldLearnerConfig",
     "check",
     "check_above",
     "check_range",

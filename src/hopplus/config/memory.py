@@ -14,7 +14,7 @@ class MemoryConfig:
 
     kind: Literal["none", "episode", "trial"] = "none"
     """None, kept within an episode, or kept across the episodes of a trial against the same
-    company."""
+    co-players."""
     size: int = 64
     """Numbers of the memory."""
 

@@ -3,6 +3,16 @@
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal
 
+from hopplus.config.auxiliary import (
+    PARTS,
+    AuxiliaryConfig,
+    GoalLearnerConfig,
+    ImagineConfig,
+    OpponentLearnerConfig,
+    PartName,
+    WorldLearnerConfig,
+    check_parts,
+)
 from hopplus.config.belief import BeliefConfig
 from hopplus.config.check import (
     LARGE,
@@ -17,16 +27,6 @@ from hopplus.config.check import (
 from hopplus.config.game import GameConfig, default_game
 from hopplus.config.memory import MemoryConfig
 from hopplus.config.net import NetConfig
-from hopplus.config.online import (
-    PARTS,
-    GoalOnline,
-    ImagineConfig,
-    OnlineConfig,
-    OpponentOnline,
-    PartName,
-    WorldOnline,
-    check_parts,
-)
 from hopplus.config.search import SearchConfig
 
 MIXED = "|"  # between the names of players of whom one sits there, drawn for each trial
@@ -64,7 +64,7 @@ class PPOConfig:
     """Largest norm of a gradient."""
     discount: float = 1.0
     """What a reward is worth a step later; below 1, near hares beat far stags on large boards."""
-    mix: float = 0.95
+    gae_lambda: float = 0.95
     """GAE's lambda; 1 is the Monte-Carlo return."""
     prosociality: float = 0.0
     """Share of everyone's mean reward in a seat's own, from 0 to 1."""
@@ -74,7 +74,7 @@ class PPOConfig:
     def __post_init__(self) -> None:
         ranges = dict.fromkeys(("games", "unroll", "epochs", "minibatches"), (1, MANY))
         ranges |= dict.fromkeys(("value_weight", "entropy", "entropy_end"), (0, LARGE))
-        ranges |= dict.fromkeys(("discount", "mix", "prosociality"), (0, 1))
+        ranges |= dict.fromkeys(("discount", "gae_lambda", "prosociality"), (0, 1))
         positive = dict.fromkeys(
             ("learning_rate", "clip", "value_clip", "gradient_norm"), Above(0, LARGE)
         )
@@ -103,10 +103,10 @@ class TrainConfig:
     parts: tuple[PartName, ...] = ()
     """What learns beside the policy: opponent, goal or belief (which needs opponent), world,
     imagination (which needs opponent and world). Without any it is plain PPO."""
-    goal: GoalOnline = field(default_factory=GoalOnline)
+    goal: GoalLearnerConfig = field(default_factory=GoalLearnerConfig)
     belief: BeliefConfig = field(default_factory=BeliefConfig)
-    opponent: OpponentOnline = field(default_factory=OpponentOnline)
-    world: WorldOnline = field(default_factory=WorldOnline)
+    opponent: OpponentLearnerConfig = field(default_factory=OpponentLearnerConfig)
+    world: WorldLearnerConfig = field(default_factory=WorldLearnerConfig)
     imagine: ImagineConfig = field(default_factory=ImagineConfig)
     search: SearchConfig = field(default_factory=SearchConfig)
     memory: MemoryConfig = field(default_factory=MemoryConfig)
@@ -115,7 +115,7 @@ class TrainConfig:
     of the table (none, recurrent, goals, belief, oracle) or module:attribute for one's own. When
     not given, what --memory.kind and --parts ask for."""
     trial: int = 1
-    """Episodes of a trial: as many are played against the same company, where it is drawn."""
+    """Episodes of a trial: as many are played against the same co-players, where it is drawn."""
     seats: str | None = None
     """Who sits where: learn, a scripted player or one's own (module:function), a run's (runs/a,
     runs/a@2, or runs/a#1@2 with the seed) or an exported player; all learn when not given."""
@@ -229,12 +229,12 @@ class TrainConfig:
         return replace(self, ppo=replace(self.ppo, anneal=False), **parts)
 
     @property
-    def fitted(self) -> dict[str, OnlineConfig]:
+    def fitted(self) -> dict[str, AuxiliaryConfig]:
         """The settings of those parts that are fitted beside the policy, by name."""
         # In the table's order, whatever that of --parts: each model has its own random numbers.
         parts = [name for name in PARTS if name in self.parts]
         settings = {name: getattr(self, PARTS[name].settings) for name in parts}
-        return {name: one for name, one in settings.items() if isinstance(one, OnlineConfig)}
+        return {name: one for name, one in settings.items() if isinstance(one, AuxiliaryConfig)}
 
     @property
     def updates(self) -> int:

@@ -38,7 +38,7 @@ class AdaptationDiagnosis(Diagnosis):
         names = ("probe", "accuracy", "best", "even", "moved_alike", "moved_other")
         return {
             "times": first.times,
-            "companies": first.companies,
+            "lineups": first.lineups,
             "chance": first.chance,
             **{name: [getattr(one, name) for one in self.seeds] for name in names},
         }

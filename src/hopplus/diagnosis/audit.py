@@ -11,7 +11,7 @@ import equinox as eqx
 import jax
 import numpy as np
 
-from hopplus.diagnosis.laboratory import lane_of
+from hopplus.diagnosis.laboratory import replica_of
 from hopplus.games.game import Game, views
 from hopplus.learning.learner import Learner, Learning, Lesson
 from hopplus.types import State, Trajectory, View
@@ -64,7 +64,7 @@ def _all_views(game: Game, states: State) -> View:
 
 
 def seat_rows(game: Game, trajectory: Trajectory, prosociality: float) -> list[SeatRows]:
-    """[N] what each seat saw, did and got in a trajectory [T, B, ...] of one lane."""
+    """[N] what each seat saw, did and got in a trajectory [T, B, ...] of one replica."""
     seen = jax.device_get(_all_views(game, trajectory.state))
     reward = np.asarray(trajectory.outcome.reward)
     mean = reward.mean(axis=-1, keepdims=True)
@@ -95,10 +95,10 @@ class DataAudit:
 
 
 def data_audit(learner: Learner, trajectory: Trajectory, lesson: Lesson) -> DataAudit:
-    """Hold what was learned from (`lesson`, of one lane) against what was played."""
+    """Hold what was learned from (`lesson`, of one replica) against what was played."""
     prosociality = learner.config.prosociality
     own = seat_rows(learner.game, trajectory, prosociality)
-    sets = learner.beside.seats
+    sets = learner.auxiliary.seats
     batch = jax.device_get(lesson.batch)
     audits = [
         _set_audit(own, batch, number, seats.tolist(), prosociality > 0)
@@ -168,16 +168,16 @@ class TargetAudit:
     tolerance: float  # what rounding may make of them
 
 
-def target_audit(learner: Learner, before: Learning, lesson: Lesson, lane: int) -> TargetAudit:
-    """Values and log-probabilities as played, and returns added up anew, of one lane.
+def target_audit(learner: Learner, before: Learning, lesson: Lesson, replica: int) -> TargetAudit:
+    """Values and log-probabilities as played, and returns added up anew, of one replica.
 
     Where hindsight's goals are mixed in, values and log-probabilities are not those of play.
     """
     trajectory, batch = lesson.trajectory, jax.device_get(lesson.batch)
     own = seat_rows(learner.game, trajectory, learner.config.prosociality)
-    minds = lane_of(before.params[learner.learning], lane)
+    param_sets = replica_of(before.params[learner.learning], replica)
     last = jax.tree.map(lambda leaf: leaf[:, learner.seats], lesson.plays.view)
-    after = learner.values(minds, lesson.plays.memory[learner.learning], last)
+    after = learner.values(param_sets, lesson.plays.memory[learner.learning], last)
     present_after = jax.vmap(learner.game.present)(lesson.plays.state)
     returns = _returns(learner, trajectory, np.asarray(after), np.asarray(present_after))
     truth = {
@@ -191,7 +191,7 @@ def target_audit(learner: Learner, before: Learning, lesson: Lesson, lane: int) 
         of_rows = zip(rows, values.reshape(-1), held, strict=True)
         return [(row, float(value)) for row, value, counts in of_rows if counts]
 
-    for number, seats in enumerate(learner.beside.seats):
+    for number, seats in enumerate(learner.auxiliary.seats):
         rows, real = _batch_rows(batch, number), _real(batch, number)
         for name, true in truth.items():
             expected = sorted(
@@ -225,8 +225,8 @@ def _returns(
     later = np.where(next_there, next_value, 0.0)
     found = np.zeros(reward.shape)
     for step in reversed(range(len(reward))):
-        mix = np.where(next_there, c.mix, 1.0)
-        ahead = (1 - mix) * next_value + mix * later
+        gae_lambda = np.where(next_there, c.gae_lambda, 1.0)
+        ahead = (1 - gae_lambda) * next_value + gae_lambda * later
         done = np.asarray(trajectory.outcome.done)[step][:, None]
         later = reward[step] + learner.discount * np.where(done, 0.0, ahead)
         found[step] = later

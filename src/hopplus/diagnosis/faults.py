@@ -13,16 +13,16 @@ import jax
 import jax.numpy as jnp
 
 from hopplus.config import ConfigError, PartName, TrainConfig
+from hopplus.learning.auxiliary.learner import by_set
 from hopplus.learning.learner import Learner, Step
-from hopplus.learning.online import by_set
 from hopplus.learning.ppo import Batch
 from hopplus.learning.returns import episode_metrics
-from hopplus.models.chance import draw
 from hopplus.models.part import Metrics
-from hopplus.planning.simulate import LearnedStage, Scene, Turn
+from hopplus.models.sampling import draw
+from hopplus.planning.dynamics import LearnedDynamics, Observation, Transition
 from hopplus.players.actor import Actor
 from hopplus.players.choice import act_from
-from hopplus.players.mind import Mind
+from hopplus.players.parameters import PlayerParams
 from hopplus.types import Act, Memory, Trajectory, View
 
 SEAT = 2  # whom a fault of one seat hits
@@ -46,10 +46,10 @@ def assemble_everyone(steps: Batch, count: int) -> Batch:
 def commit_half(old: Step, new: Step, updates: jax.Array) -> Step:
     """One seat is updated every second time."""
 
-    def kept(before: jax.Array, after: jax.Array) -> jax.Array:
+    def auxiliary_state(before: jax.Array, after: jax.Array) -> jax.Array:
         return after.at[SEAT].set(jnp.where(updates % 2 == 0, after[SEAT], before[SEAT]))
 
-    half: Step = jax.tree.map(kept, old, new)
+    half: Step = jax.tree.map(auxiliary_state, old, new)
     return half
 
 
@@ -69,21 +69,23 @@ def log_elsewhere(so_far: jax.Array, trajectory: Trajectory) -> tuple[jax.Array,
     return returns, {**metrics, "return_sum": jnp.roll(metrics["return_sum"], 1, axis=-1)}
 
 
-class LoudStage(LearnedStage):
+class LoudDynamics(LearnedDynamics):
     """A world in which everything is worth twenty times as much."""
 
-    def simulate(self, place: Scene, joint: jax.Array, key: jax.Array) -> tuple[Scene, Turn]:
-        after, turn = super().simulate(place, joint, key)
-        return after, Turn(20 * turn.reward, turn.ended)
+    def simulate(
+        self, embedding: Observation, joint: jax.Array, key: jax.Array
+    ) -> tuple[Observation, Transition]:
+        after, transition = super().simulate(embedding, joint, key)
+        return after, Transition(20 * transition.reward, transition.ended)
 
 
 def act_without_goals(
-    actor: Actor, params: Mind, memory: Memory, view: View, key: jax.Array
+    actor: Actor, params: PlayerParams, memory: Memory, view: View, key: jax.Array
 ) -> tuple[Memory, Act]:
     """As `Actor.act`, but the others are taken to be after nothing at all."""
     memory, inferred = actor.infer(params, memory, view)
     nothing = jnp.zeros_like(inferred)
-    logits, value = actor.judge(params.policy, view, nothing)
+    logits, value = actor.policy_and_value(params.policy, view, nothing)
     action = draw(key, jnp.exp(logits))
     return memory, act_from(logits, action, value, jnp.zeros(actor.goal_size), nothing)
 
@@ -93,14 +95,17 @@ def _learner(**functions: Any) -> Callable[[Learner], Learner]:
     return lambda learner: replace(learner, **functions)
 
 
-def _dreams(**functions: Any) -> Callable[[Learner], Learner]:
+def _imagined_rollouts(**functions: Any) -> Callable[[Learner], Learner]:
     """With functions of its imagination in the place of the right ones."""
 
     def changed(learner: Learner) -> Learner:
-        if learner.beside.dreams is None:  # nothing is imagined, so nothing wrongly
+        if learner.auxiliary.imagined_rollouts is None:  # nothing is imagined, so nothing wrongly
             return learner
-        beside = replace(learner.beside, dreams=replace(learner.beside.dreams, **functions))
-        return replace(learner, beside=beside)
+        auxiliary = replace(
+            learner.auxiliary,
+            imagined_rollouts=replace(learner.auxiliary.imagined_rollouts, **functions),
+        )
+        return replace(learner, auxiliary=auxiliary)
 
     return changed
 
@@ -158,13 +163,13 @@ FAULTS: Mapping[str, Fault] = MappingProxyType(
         "loud-world": Fault(
             "the world model's rewards are 20 times too large",
             value_loss="world-rewards",
-            learner=_dreams(dynamics=LoudStage),
+            learner=_imagined_rollouts(dynamics=LoudDynamics),
             needs=("imagination",),
         ),
         "zero-goals": Fault(
             "goals in imagination are zero",
             value_loss="goal-mismatch",
-            learner=_dreams(act=act_without_goals),
+            learner=_imagined_rollouts(act=act_without_goals),
             needs=("goal", "imagination"),
         ),
     }

@@ -77,7 +77,7 @@ def run_checks(table: Sequence[Callable[[Evidence], Found]], evidence: Evidence)
 
 
 @dataclass(frozen=True)
-class Verdict:
+class SearchResult:
     """The diagnosis: the name of what is wrong, `healthy`, or `not-known`; and what led to it."""
 
     name: str
@@ -102,7 +102,7 @@ class Verdict:
         return {"verdict": rest.pop("name"), **rest}
 
 
-def conclude(checks: Sequence[Check], illnesses: Illnesses) -> Verdict:
+def conclude(checks: Sequence[Check], illnesses: Illnesses) -> SearchResult:
     """The first illness, in their own order, that any check shows: causes stand before effects.
 
     Without any it is healthy, unless a check that decides could not tell.
@@ -111,13 +111,13 @@ def conclude(checks: Sequence[Check], illnesses: Illnesses) -> Verdict:
     if found := [name for name in illnesses if name in shown]:
         first, *also = found
         area, headline, advice = illnesses[first]
-        return Verdict(first, area, headline, shown[first].says, advice, tuple(also))
+        return SearchResult(first, area, headline, shown[first].says, advice, tuple(also))
     if open_ := [one for one in checks if one.state == "unknown" and one.decides]:
         area, headline, _ = illnesses[NOT_KNOWN]
         advice = " ".join(dict.fromkeys(check.unknown for check in open_))  # each once
-        return Verdict(NOT_KNOWN, area, headline, open_[0].says, advice)
+        return SearchResult(NOT_KNOWN, area, headline, open_[0].says, advice)
     area, headline, advice = illnesses[HEALTHY]
-    return Verdict(HEALTHY, area, headline, "", advice)
+    return SearchResult(HEALTHY, area, headline, "", advice)
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ class Diagnosis:
 
     subject: str
     checks: list[Check]
-    verdict: Verdict
+    verdict: SearchResult
 
     @property
     def figures(self) -> dict[str, Any]:

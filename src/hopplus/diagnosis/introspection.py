@@ -18,10 +18,10 @@ from hopplus.config import SearchConfig
 from hopplus.diagnosis.probe import fit_probe
 from hopplus.evaluation.trials import Trials, make_trials, mixtures
 from hopplus.games.game import Game, views
-from hopplus.learning.rollout import rollout, start
-from hopplus.learning.trained import Trained
-from hopplus.players.insight import actor_of, foreseen
-from hopplus.players.mind import Mind
+from hopplus.play.introspection import actor_of, predict_others
+from hopplus.play.rollout import rollout, start
+from hopplus.play.trained import Trained
+from hopplus.players.parameters import PlayerParams
 from hopplus.types import Params, Trajectory
 
 LEAST = 20  # players of each kind that a probe needs, to be fitted and to be judged
@@ -39,8 +39,8 @@ class TrialSteps(eqx.Module):
     even: Any  # [T, B, M] how often it is so by guessing among legal actions
     counts: Any  # [T, B, M] bool, the other is there and has a choice
     alike: Any  # [T, B] how far the policy moves with what was inferred at that moment of another
-    # game among the same company; not a number if it had none
-    other: Any  # [T, B] the same, among another company
+    # game among the same co-players; not a number if it had none
+    other: Any  # [T, B] the same, among other co-players
 
 
 @dataclass(frozen=True)
@@ -50,10 +50,10 @@ class Introspection:
     times: list[int]
     probe: np.ndarray  # [episodes, times] share of the others whose kind can be read
     chance: float
-    companies: list[tuple[str, ...]]
-    accuracy: np.ndarray  # [companies] of the models of the others; nan without any
-    best: np.ndarray  # [companies] what any model could have
-    even: np.ndarray  # [companies] what guessing has
+    lineups: list[tuple[str, ...]]
+    accuracy: np.ndarray  # [lineups] of the models of the others; nan without any
+    best: np.ndarray  # [lineups] what any model could have
+    even: np.ndarray  # [lineups] what guessing has
     moved_alike: np.ndarray  # [episodes] total variation of the policy
     moved_other: np.ndarray  # [episodes]
     infers: bool  # anything at all about the others
@@ -73,9 +73,9 @@ def introspect(
     wanted = mixtures(game)
     table, params = make_trials(game, focal, wanted, {}, seat, SearchConfig())
     kinds, others = len(table.others), game.seats - 1
-    companies = np.array(list(product(range(kinds), repeat=others)))  # [K ** M, M]
-    pairs = max(1, trials // (2 * len(companies)))
-    drawn = np.tile(np.repeat(companies, 2, axis=0), (pairs, 1))  # [B, M] two of each, in a row
+    lineups = np.array(list(product(range(kinds), repeat=others)))  # [K ** M, M]
+    pairs = max(1, trials // (2 * len(lineups)))
+    drawn = np.tile(np.repeat(lineups, 2, axis=0), (pairs, 1))  # [B, M] two of each, in a row
     seen = _watch_trials(table, params, jnp.asarray(drawn), episodes, jax.random.key(seed))
     seen = jax.device_get(seen)
     probe = np.array(
@@ -98,7 +98,7 @@ def introspect(
         times=list(times),
         probe=probe,
         chance=1 / kinds,
-        companies=[tuple(table.others[kind].name for kind in bag) for bag in bags],
+        lineups=[tuple(table.others[kind].name for kind in bag) for bag in bags],
         accuracy=np.array([share(seen.hit, games) if models else np.nan for games in held]),
         best=np.array([share(seen.best, games) for games in held]),
         even=np.array([share(seen.even, games) for games in held]),
@@ -111,7 +111,7 @@ def introspect(
 
 def pair_strangers(games: int, kinds: int, others: int) -> np.ndarray:
     """[B] for each game another in which all others are of other kinds, of three or more; games
-    run through all companies in order, two of each in a row."""
+    run through all lineups in order, two of each in a row."""
     return np.roll(np.arange(games), 2 * sum(kinds**place for place in range(others)))
 
 
@@ -132,7 +132,7 @@ def _watch_trials(
     plays = jax.vmap(lambda key, chosen: start(game, table.seating, key, chosen))(keys, choices)
     steps = episodes * game.horizon
     trajectory = rollout(game, table.seating, params, plays, steps)[1]
-    mind: Mind = jax.tree.map(lambda leaf: leaf[0], params[table.group])
+    player_params: PlayerParams = jax.tree.map(lambda leaf: leaf[0], params[table.group])
     actor = actor_of(table.focal)
     assert actor is not None
     size = actor.context.size
@@ -146,15 +146,15 @@ def _watch_trials(
         legal = seen.legal[order]
 
         def policy(inferred: jax.Array) -> jax.Array:
-            return jnp.exp(actor.judge(mind.policy, view, inferred)[0])
+            return jnp.exp(actor.policy_and_value(player_params.policy, view, inferred)[0])
 
         own = policy(inferred)
         moved = [0.5 * jnp.abs(own - policy(told)).sum() for told in (partner, stranger)]
         true = jnp.exp(now.act.logits[order[1:]])  # [M, A]
-        if mind.opponents is None:
+        if player_params.opponents is None:
             hit = jnp.zeros(len(order) - 1, bool)
         else:
-            likely = foreseen(actor, mind, view, legal, inferred)
+            likely = predict_others(actor, player_params, view, legal, inferred)
             hit = likely.argmax(axis=1) == now.act.action[order[1:]]
         legal_count = legal[1:].sum(axis=1)
         counts = now.present[order[1:]] & (legal_count > 1)
@@ -162,7 +162,7 @@ def _watch_trials(
         return now.present[seat], hit, true.max(axis=1), even, counts, *moved
 
     games = np.arange(len(drawn))
-    partners = games ^ 1  # two of each company in a row
+    partners = games ^ 1  # two of each lineup in a row
     strangers = pair_strangers(len(games), len(table.others), game.seats - 1)
     partner, stranger = inferred[:, partners], inferred[:, strangers]
     rows = (trajectory, inferred, partner, stranger)

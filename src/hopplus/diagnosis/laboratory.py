@@ -1,6 +1,6 @@
 """A learner whose updates can be looked into, and repeated under other conditions.
 
-Seeds and conditions are lanes side by side in one program, so that whatever is asked of it is
+Seeds and conditions are replicas side by side in one program, so that whatever is asked of it is
 compiled once.
 """
 
@@ -15,20 +15,20 @@ import jax.numpy as jnp
 import numpy as np
 
 from hopplus.config import TrainConfig
-from hopplus.learning.dreams import Dreams
+from hopplus.learning.auxiliary.imagined_rollouts import ImaginedRollouts
+from hopplus.learning.compilation import start_options
 from hopplus.learning.learner import Learner, Learning, Lesson
 from hopplus.learning.ppo import Batch
-from hopplus.learning.programs import start_options
-from hopplus.learning.seeds import seed_keys
 from hopplus.learning.train import record_of
-from hopplus.planning.imagine import Dream
+from hopplus.planning.imagined_rollouts import ImaginedRollout
+from hopplus.play.seeds import seed_keys
 
 Record = dict[str, Any]
 Tree = TypeVar("Tree")
 
 
 class Switch(eqx.Module):
-    """What imagination is allowed; arrays, so that lanes may differ."""
+    """What imagination is allowed; arrays, so that replicas may differ."""
 
     imagine: jax.Array  # [] bool, learn from imagined steps at all
     reward: jax.Array  # [] float32, imagined rewards count this many times
@@ -38,39 +38,43 @@ class Switch(eqx.Module):
 
 def _switched(learner: Learner, switch: Switch) -> Learner:
     """The learner with a switch at its imagination, if it has one."""
-    dreams = learner.beside.dreams
-    if dreams is None:
+    imagined_rollouts = learner.auxiliary.imagined_rollouts
+    if imagined_rollouts is None:
         return learner
 
-    def make_batch(own: Dreams, dream: Dream, observed: jax.Array, open_: jax.Array) -> Batch:
+    def make_batch(
+        own: ImaginedRollouts, dream: ImaginedRollout, observed: jax.Array, open_: jax.Array
+    ) -> Batch:
         dream = replace(dream, reward=dream.reward * switch.reward)
-        batch = dreams.make_batch(own, dream, observed, open_ & switch.imagine)
+        batch = imagined_rollouts.make_batch(own, dream, observed, open_ & switch.imagine)
         forced = batch.present & switch.critic
         return replace(batch, valued=jnp.where(switch.override, forced, batch.valued))
 
-    beside = replace(learner.beside, dreams=replace(dreams, make_batch=make_batch))
-    return replace(learner, beside=beside)
+    auxiliary = replace(
+        learner.auxiliary, imagined_rollouts=replace(imagined_rollouts, make_batch=make_batch)
+    )
+    return replace(learner, auxiliary=auxiliary)
 
 
 class Laboratory:
-    """Updates of `lanes` learnings side by side."""
+    """Updates of `replicas` learnings side by side."""
 
     def __init__(
         self,
         learner: Learner,
         config: TrainConfig,
-        lanes: int,
+        replicas: int,
         make: Callable[[TrainConfig], Learner],
     ) -> None:
-        self.learner, self.config, self.lanes = learner, config, lanes
-        self.make = make  # such a learner for other settings, with the same company and fault
+        self.learner, self.config, self.replicas = learner, config, replicas
+        self.make = make  # such a learner for other settings, with the same co-players and fault
         axes = learner.axes
 
         def update(switch: Switch, now: Learning) -> tuple[Learning, Any, Lesson]:
             return _switched(learner, switch).update_shown(now)
 
-        over_lanes = jax.vmap(update, in_axes=(0, axes), out_axes=(axes, 0, 0))
-        self._update: Any = self._jit(over_lanes)
+        over_replicas = jax.vmap(update, in_axes=(0, axes), out_axes=(axes, 0, 0))
+        self._update: Any = self._jit(over_replicas)
         self._compiled: dict[str, Callable[..., Any]] = {}
 
     def compiled(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -81,12 +85,12 @@ class Laboratory:
         return jax.jit(function, compiler_options=start_options(self.config))
 
     def first(self, seed: int) -> Learning:
-        """Fresh beginnings, each lane with a seed of its own from that one on; the update is
+        """Fresh beginnings, each replica with a seed of its own from that one on; the update is
         compiled meanwhile."""
-        keys = seed_keys(replace(self.config, seeds=self.lanes, seed=seed))
+        keys = seed_keys(replace(self.config, seeds=self.replicas, seed=seed))
         init = self.compiled("init", self.learner.init_all)
-        with ThreadPoolExecutor(1) as beside:
-            made = beside.submit(lambda: jax.block_until_ready(init(keys)))
+        with ThreadPoolExecutor(1) as auxiliary:
+            made = auxiliary.submit(lambda: jax.block_until_ready(init(keys)))
             if isinstance(self._update, jax.stages.Wrapped):
                 shapes = jax.eval_shape(self.learner.init_all, keys)
                 self._update = self._update.lower(self.as_it_is(), shapes).compile()
@@ -94,39 +98,42 @@ class Laboratory:
         return first
 
     def as_it_is(self) -> Switch:
-        """Everything as configured, in every lane."""
-        return self.switches([self.usual()] * self.lanes)
+        """Everything as configured, in every replica."""
+        return self.switches([self.usual()] * self.replicas)
 
     def usual(self, **changes: Any) -> dict[str, Any]:
-        """The switch of one lane as it is, but for the changes."""
+        """The switch of one replica as it is, but for the changes."""
         usual = {"imagine": True, "reward": 1.0, "override": "critic" in changes, "critic": False}
         return {**usual, **changes}
 
-    def switches(self, lanes: Sequence[dict[str, Any]]) -> Switch:
+    def switches(self, replicas: Sequence[dict[str, Any]]) -> Switch:
         return Switch(
-            imagine=jnp.array([lane["imagine"] for lane in lanes]),
-            reward=jnp.array([lane["reward"] for lane in lanes], jnp.float32),
-            override=jnp.array([lane["override"] for lane in lanes]),
-            critic=jnp.array([lane["critic"] for lane in lanes]),
+            imagine=jnp.array([replica["imagine"] for replica in replicas]),
+            reward=jnp.array([replica["reward"] for replica in replicas], jnp.float32),
+            override=jnp.array([replica["override"] for replica in replicas]),
+            critic=jnp.array([replica["critic"] for replica in replicas]),
         )
 
     def update(self, now: Learning, switch: Switch) -> tuple[Learning, Record, Lesson]:
-        """One update of every lane: what is learned then, what would be logged, and from what."""
+        """One update of every replica: what is learned then, what would be logged, and from
+        what."""
         after, metrics, lesson = self._update(switch, now)
         return after, record_of(int(now.updates) + 1, self.config, metrics), lesson
 
 
-def lanes_of(learning: Learning, lanes: Sequence[int]) -> Learning:
-    """The lanes of these numbers, any of them as often as it is named."""
+def replicas_of(learning: Learning, replicas: Sequence[int]) -> Learning:
+    """The replicas of these numbers, any of them as often as it is named."""
     now = learning
-    own = (now.params, now.optimiser, now.kept, now.plays, now.returns, now.key)
-    params, optimiser, kept, plays, returns, key = _taken(own, np.asarray(lanes))
-    return Learning(params, optimiser, kept, plays, returns, key, now.updates)  # one for all
+    own = (now.params, now.optimiser, now.auxiliary_state, now.plays, now.returns, now.key)
+    params, optimiser, auxiliary_state, plays, returns, key = _taken(own, np.asarray(replicas))
+    return Learning(
+        params, optimiser, auxiliary_state, plays, returns, key, now.updates
+    )  # one for all
 
 
-def lane_of(tree: Tree, lane: int) -> Tree:
-    """One lane of anything that has them all."""
-    found: Tree = _taken(tree, lane)
+def replica_of(tree: Tree, replica: int) -> Tree:
+    """One replica of anything that has them all."""
+    found: Tree = _taken(tree, replica)
     return found
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from hopplus.config import flat
 from hopplus.diagnosis.audit import DataAudit, TargetAudit, data_audit, target_audit
 from hopplus.diagnosis.finding import Check, Illness
-from hopplus.diagnosis.laboratory import lane_of
+from hopplus.diagnosis.laboratory import replica_of
 from hopplus.diagnosis.step_audit import (
     BufferAudit,
     StepAudit,
@@ -45,7 +45,7 @@ DIVERGED = (
 
 
 def pipeline_checks(subject: Subject) -> list[Check]:
-    """Of the first lane; what is wrong there is wrong in the code, and so in all."""
+    """Of the first replica; what is wrong there is wrong in the code, and so in all."""
     learner, now = subject.learner, subject.learning
     checks = [players_check(subject)]
     after, record, lesson = subject.laboratory.update(now, subject.laboratory.as_it_is())
@@ -55,7 +55,7 @@ def pipeline_checks(subject: Subject) -> list[Check]:
             break
         now = after
         after, record, lesson = subject.laboratory.update(now, subject.laboratory.as_it_is())
-    first = lane_of(lesson, 0)
+    first = replica_of(lesson, 0)
     data = data_audit(learner, first.trajectory, first)
     checks += data_checks(data)
     checks.append(target_check(target_audit(learner, now, first, 0), mixing(subject)))
@@ -137,7 +137,7 @@ def data_checks(data: DataAudit) -> list[Check]:
             "" if all(data.rows) else "A seat did not play at all: give it more --ppo.games.",
         )
     ]
-    kept = sum(data.after_leaving)
+    auxiliary_state = sum(data.after_leaving)
     presence = ", ".join(f"{share:.0%}" for share in data.presence)
     checks.append(
         Check(
@@ -145,11 +145,11 @@ def data_checks(data: DataAudit) -> list[Check]:
             f"Seats were on the board at {presence} of all steps and learned from"
             f" {', '.join(f'{rows:,}' for rows in data.rows)} rows"
             + (
-                f", of which {kept:,} are of seats that had left."
-                if kept
+                f", of which {auxiliary_state:,} are of seats that had left."
+                if auxiliary_state
                 else ", none after leaving."
             ),
-            "steps-after-leaving" if kept else None,
+            "steps-after-leaving" if auxiliary_state else None,
         )
     )
     return checks
@@ -178,7 +178,7 @@ def buffer_check(buffer: BufferAudit) -> Check:
 
 def mixing(subject: Subject) -> bool:
     """Whether hindsight's goals are mixed into what the policy learns from."""
-    until = max((part.relabels_until for part in subject.learner.beside.parts), default=0.0)
+    until = max((part.relabels_until for part in subject.learner.auxiliary.parts), default=0.0)
     return until > 0 and int(subject.learning.updates) < until + 2
 
 

@@ -9,9 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from hopplus.diagnosis.laboratory import Laboratory, Record, lane_of
+from hopplus.diagnosis.laboratory import Laboratory, Record, replica_of
+from hopplus.learning.auxiliary.transitions import Transitions
 from hopplus.learning.learner import Learner, Learning, Lesson
-from hopplus.learning.moments import Moments
 from hopplus.types import Trajectory
 
 
@@ -41,9 +41,9 @@ class LogAudit:
         return {"logged": self.logged, "true": self.true, "moved": self.moved}
 
 
-def log_audit(before: Learning, trajectory: Trajectory, record: Record, lane: int) -> LogAudit:
-    """Hold an update's record against its trajectory, of one lane."""
-    returns = np.array(before.returns[lane], np.float64)  # [B, N] of episodes in flight
+def log_audit(before: Learning, trajectory: Trajectory, record: Record, replica: int) -> LogAudit:
+    """Hold an update's record against its trajectory, of one replica."""
+    returns = np.array(before.returns[replica], np.float64)  # [B, N] of episodes in flight
     reward, done = (
         np.asarray(part) for part in (trajectory.outcome.reward, trajectory.outcome.done)
     )
@@ -52,7 +52,7 @@ def log_audit(before: Learning, trajectory: Trajectory, record: Record, lane: in
         returns += got
         total += returns[ended].sum(axis=0)
         returns[ended] = 0
-    return LogAudit([float(value) for value in record["return_sum"][lane]], total.tolist())
+    return LogAudit([float(value) for value in record["return_sum"][replica]], total.tolist())
 
 
 @dataclass(frozen=True)
@@ -64,21 +64,21 @@ class BufferAudit:
     age: list[float]  # in updates, on average; NaN for nothing
 
 
-def buffer_audits(learner: Learner, learning: Learning, lane: int) -> list[BufferAudit]:
+def buffer_audits(learner: Learner, learning: Learning, replica: int) -> list[BufferAudit]:
     """Every part whose buffer holds steps of play."""
-    kept = lane_of(learning.kept.parts, lane)
+    auxiliary_state = replica_of(learning.auxiliary_state.parts, replica)
     found = []
-    for part in learner.beside.parts:
-        ring = kept[part.name].ring
-        if not isinstance(ring, Moments) or ring.joint.ndim != 2:
+    for part in learner.auxiliary.parts:
+        buffer = auxiliary_state[part.name].buffer
+        if not isinstance(buffer, Transitions) or buffer.joint.ndim != 2:
             continue
-        rows, steps = len(ring.joint), learner.config.steps
+        rows, steps = len(buffer.joint), learner.config.steps
         slots = rows // steps
         age = (int(learning.updates) - 1 - np.arange(rows) // steps) % slots
-        present = np.asarray(jax.vmap(learner.game.present)(ring.state))
-        own = [present[:, seats].any(axis=1) for seats in learner.beside.seats]
+        present = np.asarray(jax.vmap(learner.game.present)(buffer.state))
+        own = [present[:, seats].any(axis=1) for seats in learner.auxiliary.seats]
         ages = [float(age[there].mean()) if there.any() else float("nan") for there in own]
-        fill = [int(present[:, seats].sum()) for seats in learner.beside.seats]
+        fill = [int(present[:, seats].sum()) for seats in learner.auxiliary.seats]
         found.append(BufferAudit(part.name, fill, ages))
     return found
 
@@ -93,12 +93,14 @@ class StepAudit:
     unlike: list[float]  # [sets] how differently the same play is learned from in the next place
 
 
-def step_audit(laboratory: Laboratory, learning: Learning, lesson: Lesson, lane: int) -> StepAudit:
+def step_audit(
+    laboratory: Laboratory, learning: Learning, lesson: Lesson, replica: int
+) -> StepAudit:
     """Take one more gradient step with everything in one batch; how far it should go is known."""
     learner = laboratory.learner
-    taken = lane_of((learning.params[learner.learning].policy, learning.optimiser), lane)
+    taken = replica_of((learning.params[learner.learning].policy, learning.optimiser), replica)
     policy, optimiser = taken
-    batch = lane_of(lesson.batch, lane)
+    batch = replica_of(lesson.batch, replica)
     counts = np.asarray(optax.tree.get_all_with_path(optimiser, "count")[0][1])
     c = learner.config
     # The step size may have fallen to nothing at the end of a run.

@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 
 from hopplus.config import ConfigError, TrainConfig
 from hopplus.diagnosis.faults import Fault
-from hopplus.diagnosis.laboratory import Laboratory, Record, lanes_of
+from hopplus.diagnosis.laboratory import Laboratory, Record, replicas_of
 from hopplus.learning.checkpoints import load_learning
+from hopplus.learning.from_run import learner_from_run, make_learner, maker
 from hopplus.learning.learner import Learner, Learning
-from hopplus.learning.restore import make_learner, maker, restored_learner
 from hopplus.runs.folder import RunFolder
 
 Make = Callable[[TrainConfig], Learner]
@@ -22,12 +22,12 @@ def last_fifth(records: Sequence[Record]) -> Sequence[Record]:
 
 @dataclass(frozen=True)
 class Subject:
-    """A learner, how far it has come in each of its lanes, and what was logged on the way."""
+    """A learner, how far it has come in each of its replicas, and what was logged on the way."""
 
     name: str
     config: TrainConfig
     laboratory: Laboratory
-    learning: Learning  # [lanes, ...]
+    learning: Learning  # [replicas, ...]
     records: list[Record]
 
     @property
@@ -35,14 +35,14 @@ class Subject:
         return self.laboratory.learner
 
 
-def restore_subject(run: RunFolder, lanes: int, steady: bool = False) -> Subject:
-    """A run at its newest checkpoint; its seeds fill the lanes, as often as needed.
+def restore_subject(run: RunFolder, replicas: int, steady: bool = False) -> Subject:
+    """A run at its newest checkpoint; its seeds fill the replicas, as often as needed.
 
     Where the run goes on from there, `steady` keeps step sizes from falling any further: at the
     end of a run there would be none left.
     """
     config = run.config()
-    learner = restored_learner(run)
+    learner = learner_from_run(run)
     saved = load_learning(run, learner, config)
     # A run that was killed has logged more than it saved: that was forgotten with what it learned.
     records = [one for one in run.metrics() if saved and one["update"] <= int(saved[0].updates)]
@@ -53,25 +53,27 @@ def restore_subject(run: RunFolder, lanes: int, steady: bool = False) -> Subject
     if steady and config.ppo.anneal:
         rate = config.ppo.learning_rate / 2
         learner = replace(learner, config=replace(learner.config, learning_rate=rate))
-    laboratory = Laboratory(learner, config, lanes, maker(run))
-    seeds = [lane % config.seeds for lane in range(lanes)]
-    learning = lanes_of(saved[0], seeds)
+    laboratory = Laboratory(learner, config, replicas, maker(run))
+    seeds = [replica % config.seeds for replica in range(replicas)]
+    learning = replicas_of(saved[0], seeds)
     return Subject(run.path.name, config, laboratory, learning, records)
 
 
-def make_laboratory(config: TrainConfig, fault: Fault, lanes: int) -> Laboratory:
+def make_laboratory(config: TrainConfig, fault: Fault, replicas: int) -> Laboratory:
     """Of a configuration with a fault built in."""
-    config = replace(fault.config(config), seeds=lanes)
-    return build_laboratory(config, lambda config: fault.learner(make_learner(config, {})), lanes)
+    config = replace(fault.config(config), seeds=replicas)
+    return build_laboratory(
+        config, lambda config: fault.learner(make_learner(config, {})), replicas
+    )
 
 
-def build_laboratory(config: TrainConfig, make: Make, lanes: int) -> Laboratory:
+def build_laboratory(config: TrainConfig, make: Make, replicas: int) -> Laboratory:
     """Of whatever learner is made for the configuration."""
-    return Laboratory(make(config), config, lanes, make)
+    return Laboratory(make(config), config, replicas, make)
 
 
 def train_subject(name: str, laboratory: Laboratory, seed: int, on_step: OnStep) -> Subject:
-    """Train all lanes to the configuration's steps, each with a seed of its own."""
+    """Train all replicas to the configuration's steps, each with a seed of its own."""
     config = replace(laboratory.config, seed=seed)
     learning = laboratory.first(seed)
     switch = laboratory.as_it_is()

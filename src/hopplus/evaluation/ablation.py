@@ -11,7 +11,7 @@ import numpy as np
 
 from hopplus.config import ConfigError, PartName, TrainConfig
 from hopplus.evaluation.statistics import AcrossSeeds, Estimate, across_seeds, estimate, seeds_json
-from hopplus.learning.restore import new_run, seat_names
+from hopplus.learning.from_run import new_run, seat_names
 from hopplus.learning.train import FINAL
 from hopplus.presets import PRESETS
 from hopplus.runs.folder import RunFolder, open_run

@@ -1,4 +1,4 @@
-"""How fast does a player understand new company? Its returns by the number of the episode."""
+"""How fast does a player understand new co-players? Its returns by the number of the episode."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,44 +8,44 @@ import jax
 import numpy as np
 
 from hopplus.config import MIXED, ConfigError, SearchConfig
-from hopplus.evaluation.online import LEARN, Online
+from hopplus.evaluation.fine_tuning import LEARN, FineTuning
 from hopplus.evaluation.references import References
 from hopplus.evaluation.statistics import Estimate, estimate
 from hopplus.evaluation.streams import Score
 from hopplus.evaluation.trials import Names, make_trials, mixtures
 from hopplus.games.game import Game
-from hopplus.learning.names import full_name, is_guest
-from hopplus.learning.trained import Trained
+from hopplus.play.names import full_name, is_background
+from hopplus.play.seating import split_names
+from hopplus.play.trained import Trained
 from hopplus.players.scripted import scripted
-from hopplus.players.seating import split_names
 
 
 @dataclass(frozen=True)
 class Adaptation:
     """Mean returns of the focal player, over all trials and its seats."""
 
-    companies: list[Names]  # [K]
+    lineups: list[Names]  # [K]
     columns: list[str]  # [C] what was read: episodes, or the end
     returns: np.ndarray  # [S, K, C]
 
     def estimates(self, place: int) -> list[Estimate]:
-        """By column, among one company."""
+        """By column, among one lineup."""
         return [estimate(column) for column in self.returns[:, place].T]
 
     def means(self) -> list[Estimate]:
-        """By column, over all companies."""
+        """By column, over all lineups."""
         return [estimate(column) for column in self.returns.mean(axis=1).T]
 
     def closed(self, known: References) -> list[Estimate] | None:
         """By column, the share of the gap between blind and told that is closed, averaged over the
-        companies that have been measured, over the seeds of the player; None where there is no
+        lineups that have been measured, over the seeds of the player; None where there is no
         gap."""
-        places = {company: place for place, company in enumerate(known.companies)}
-        held = [number for number, company in enumerate(self.companies) if company in places]
+        places = {lineup: place for place, lineup in enumerate(known.lineups)}
+        held = [number for number, lineup in enumerate(self.lineups) if lineup in places]
         if not held:
             return None
-        there = [places[self.companies[number]] for number in held]
-        gap = estimate((known.told - known.blind)[:, there].mean(axis=1))
+        there = [places[self.lineups[number]] for number in held]
+        gap = estimate((known.oracle - known.blind)[:, there].mean(axis=1))
         if not gap.mean > 0 or gap.mean < gap.half_width < float("inf"):
             return None
         own = self.returns[:, held].mean(axis=1)  # [S, C]
@@ -54,14 +54,14 @@ class Adaptation:
 
     def as_json(self) -> dict[str, Any]:
         return {
-            "companies": [list(company) for company in self.companies],
+            "lineups": [list(lineup) for lineup in self.lineups],
             "columns": self.columns,
             "returns": self.returns.tolist(),
             "means": [mean.as_json() for mean in self.means()],
         }
 
 
-def companies(against: Sequence[str], game: Game) -> list[Names]:
+def lineups(against: Sequence[str], game: Game) -> list[Names]:
     """The names of everyone beside the focal player, from the next seat on; `all` are all mixtures
     of the game's scripted players."""
     found: list[Names] = []
@@ -77,8 +77,8 @@ def companies(against: Sequence[str], game: Game) -> list[Names]:
 def _called(name: str, seat: int, game: Game) -> str:
     """The name by which a player is known: `noisy-hare:0.2` for `noisy-hare:.20`."""
     if MIXED in name:
-        raise ConfigError(f"{name!r} is a mixture: among new company, one player sits in a seat")
-    if name == LEARN or is_guest(name):
+        raise ConfigError(f"{name!r} is a mixture: among new co-players, one player sits in a seat")
+    if name == LEARN or is_background(name):
         return full_name(name, seat)
     return scripted(name, game).name
 
@@ -87,16 +87,16 @@ def adapt(
     game: Game,
     players: Sequence[Mapping[int, Trained]],
     wanted: Sequence[Names],
-    guests: Mapping[str, Trained],
+    background: Mapping[str, Trained],
     seats: Sequence[int],
     score: Score,
     trials: int,
     search: SearchConfig,
     key: jax.Array,
-    online: Online | None = None,
+    online: FineTuning | None = None,
     on_progress: Callable[[int, str], None] = lambda count, note: None,
 ) -> Adaptation:
-    """Play trials among every company, for each of [S] seeds with its learned players by seat.
+    """Play trials among every lineup, for each of [S] seeds with its learned players by seat.
 
     Where nobody has learned in a seat, the player of the first that has sits there.
     """
@@ -108,9 +108,9 @@ def adapt(
             focal = learned.get(seat, learned[min(learned)])
             if online:
                 known = {**learned, seat: focal}
-                streams = online.streams(known, wanted, guests, seat, steps, trials, own_key)
+                streams = online.streams(known, wanted, background, seat, steps, trials, own_key)
             else:
-                table, params = make_trials(game, focal, wanted, guests, seat, search)
+                table, params = make_trials(game, focal, wanted, background, seat, search)
                 streams = table.streams(params, wanted, steps, trials, own_key)
             on_progress(trials * len(wanted), f"seat {seat}, seed {number}")
             returns[number] += score(streams) / len(seats)

@@ -2,8 +2,8 @@
 
 Everyone learns by plain PPO, without memory, for as many steps. `told` is shown who the others are
 and `blind` is not; both learn as others do in trials, among mixtures of the game's scripted players
-that are drawn for each. Among company of anyone else, another `told` has learned among all such
-company that is asked for. `random` is a policy before its first update.
+that are drawn for each. Among co-players of anyone else, another `told` has learned among all such
+co-players that is asked for. `random` is a policy before its first update.
 """
 
 import hashlib
@@ -23,15 +23,15 @@ from hopplus.evaluation.evaluate import first_episodes
 from hopplus.evaluation.references import SHOWN, References, digest, read_references
 from hopplus.evaluation.trials import Names, beyond_mixtures, facing
 from hopplus.games import make_game
+from hopplus.learning.compilation import first_and_next
+from hopplus.learning.from_run import make_learner
 from hopplus.learning.learner import Learner
-from hopplus.learning.programs import first_and_next
-from hopplus.learning.restore import make_learner
-from hopplus.learning.rollout import rollout, start
-from hopplus.learning.seeds import seed_keys
-from hopplus.learning.trained import Trained
+from hopplus.play.rollout import rollout, start
+from hopplus.play.seeds import seed_keys
+from hopplus.play.trained import Trained
 from hopplus.players.context.oracle import OracleContext
-from hopplus.players.mind import Mind
 from hopplus.players.mixture import Mixture
+from hopplus.players.parameters import PlayerParams
 from hopplus.players.scripted import mixed_names
 from hopplus.runs.checkpoint import write_durably
 from hopplus.runs.folder import clear_errors
@@ -42,10 +42,10 @@ BOARDS = 1  # what the key of the boards that all are measured on is folded with
 
 
 class Learned(NamedTuple):
-    """Minds of lanes [L, ...] at the beginning of a run and at its end."""
+    """Parameters of replicas [L, ...] at the beginning of a run and at its end."""
 
-    fresh: Mind
-    minds: Mind
+    fresh: PlayerParams
+    param_sets: PlayerParams
 
 
 @dataclass(frozen=True)
@@ -53,9 +53,9 @@ class Certificate:
     """What is to be measured."""
 
     config: TrainConfig  # of everyone who learns
-    companies: Sequence[Names]
-    guests: Mapping[str, Trained] = field(default_factory=dict)  # of those companies, by name
-    episodes: int = 4096  # that each is measured by, among each company
+    lineups: Sequence[Names]
+    background: Mapping[str, Trained] = field(default_factory=dict)  # of those lineups, by name
+    episodes: int = 4096  # that each is measured by, among each lineup
 
     def __post_init__(self) -> None:
         config = self.config
@@ -63,22 +63,25 @@ class Certificate:
             raise ConfigError(
                 "reference players are plain PPO: leave parts, context, memory and search out"
             )
-        if not self.companies:
-            raise ConfigError("--against names no company")
+        if not self.lineups:
+            raise ConfigError("--against names no lineup")
         if self.others.sum() > config.ppo.games:
             raise ConfigError(
-                f"--against names {self.others.sum()} companies to learn among, but --ppo.games"
-                f" are {config.ppo.games}: give more games or fewer companies"
+                f"--against names {self.others.sum()} lineups to learn among, but --ppo.games"
+                f" are {config.ppo.games}: give more games or fewer lineups"
             )
 
     @property
     def about(self) -> dict[str, Any]:
         """All that the figures depend on."""
         return {
-            "told": SHOWN,
+            "oracle": SHOWN,
             "config": to_json(self.config),
-            "companies": [list(company) for company in self.companies],
-            "guests": {name: digest(guest.params) for name, guest in self.guests.items()},
+            "lineups": [list(lineup) for lineup in self.lineups],
+            "background": {
+                name: digest(background_player.params)
+                for name, background_player in self.background.items()
+            },
             "episodes": self.episodes,
         }
 
@@ -89,14 +92,14 @@ class Certificate:
 
     @cached_property
     def others(self) -> np.ndarray:
-        """[K] bool, companies with anyone who is not in the mixtures."""
-        return beyond_mixtures(self.companies, make_game(self.config.game))
+        """[K] bool, lineups with anyone who is not in the mixtures."""
+        return beyond_mixtures(self.lineups, make_game(self.config.game))
 
     @property
     def total_steps(self) -> int:
         """Environment steps of everyone who learns: told, blind, and told among others."""
-        lanes = self.config.seeds * (3 if self.others.any() else 2)
-        return lanes * self.config.updates * self.config.ppo.steps
+        replicas = self.config.seeds * (3 if self.others.any() else 2)
+        return replicas * self.config.updates * self.config.ppo.steps
 
     def measure(self, folder: Path, on_update: OnUpdate) -> References:
         """Train and measure everyone, or read what an earlier call with these settings has kept."""
@@ -113,47 +116,48 @@ class Certificate:
 
     def _measured(self, on_update: OnUpdate) -> References:
         seeds = self.config.seeds
-        # Each seed has a lane that is told and one that is not, which begin alike.
+        # Each seed has a replica that is told and one that is not, which begin alike.
         table = self.table  # complains if it must, before anyone learns
         both = self._learned(self.drawing, None, [True, False], "told and blind", on_update)
-        of_told, of_blind = np.arange(seeds) * 2, np.arange(seeds) * 2 + 1
+        of_oracle, of_blind = np.arange(seeds) * 2, np.arange(seeds) * 2 + 1
         on_update(0, "measuring")
         returns = {
-            "told": self._returns(_rows(both.minds, of_told), told=True),
-            "blind": self._returns(_rows(both.minds, of_blind), told=False),
-            "random": self._returns(_rows(both.fresh, of_blind), told=False),
+            "oracle": self._returns(_rows(both.param_sets, of_oracle), oracle=True),
+            "blind": self._returns(_rows(both.param_sets, of_blind), oracle=False),
+            "random": self._returns(_rows(both.fresh, of_blind), oracle=False),
         }
         if self.others.any():
             among = self._learned(table, self._apart, [True], "told among others", on_update)
             on_update(0, "measuring")
-            of_others = self._returns(among.minds, told=True)
-            returns["told"] = np.where(self.others, of_others, returns["told"])
-        companies = [tuple(one) for one in self.companies]
-        return References(self.config.game, companies, guests=self.about["guests"], **returns)
+            of_others = self._returns(among.param_sets, oracle=True)
+            returns["oracle"] = np.where(self.others, of_others, returns["oracle"])
+        lineups = [tuple(one) for one in self.lineups]
+        return References(self.config.game, lineups, background=self.about["background"], **returns)
 
     def _learned(
         self,
         learner: Learner,
         others: np.ndarray | None,
-        told: Sequence[bool],
+        oracle: Sequence[bool],
         note: str,
         on_update: OnUpdate,
     ) -> Learned:
-        """A whole run of lanes for every seed, of which some are told; alike but for that. In each
+        """A whole run of replicas for every seed, of which some are told; alike but for that. In
+        each
         game the others [B, M] stay for ever; None to draw them."""
-        lanes = self.config.seeds * len(told)
-        keys = jnp.repeat(seed_keys(self.config), len(told))
+        replicas = self.config.seeds * len(oracle)
+        keys = jnp.repeat(seed_keys(self.config), len(oracle))
         now, update = first_and_next(learner, self.config, keys)
         # Updates take over what they are given.
         fresh = jax.tree.map(jnp.copy, now.params[learner.learning])
         if others is not None:
             everyone = np.pad(others, ((0, 0), (1, 0)))  # the learner has no choice
-            now = facing(learner, now, jnp.asarray(np.tile(everyone, (lanes, 1, 1)), jnp.int32))
-        flags = jnp.tile(jnp.array(told), self.config.seeds)[:, None]
-        now = replace(now, params=_told(learner, now.params, flags))
+            now = facing(learner, now, jnp.asarray(np.tile(everyone, (replicas, 1, 1)), jnp.int32))
+        flags = jnp.tile(jnp.array(oracle), self.config.seeds)[:, None]
+        now = replace(now, params=_is_oracle(learner, now.params, flags))
         for _ in range(self.config.updates):
             now = jax.block_until_ready(update(now)[0])  # or progress would run ahead
-            on_update(self.config.ppo.steps * lanes, note)
+            on_update(self.config.ppo.steps * replicas, note)
         return Learned(fresh, now.params[learner.learning])
 
     @cached_property
@@ -164,16 +168,20 @@ class Certificate:
 
     @cached_property
     def table(self) -> Learner:
-        """Learns in the first seat; any scripted player, and anyone of the companies, may sit in
+        """Learns in the first seat; any scripted player, and anyone of the lineups, may sit in
         the others, for ever."""
         return self._learner(self._called, FOR_EVER)
 
     def _learner(self, called: Sequence[str], trial: int) -> Learner:
         seats = ["learn", *[MIXED.join(called)] * (self.config.game.seats - 1)]
         config = replace(self.config, train_against=None, seats=",".join(seats), trial=trial)
-        guests = {name: guest for name, guest in self.guests.items() if name in called}
+        background = {
+            name: background_player
+            for name, background_player in self.background.items()
+            if name in called
+        }
         oracle = OracleContext(config.game.seats - 1, len(self._called))
-        return make_learner(config, guests, context=oracle)
+        return make_learner(config, background, context=oracle)
 
     @cached_property
     def _kinds(self) -> tuple[str, ...]:
@@ -182,57 +190,62 @@ class Certificate:
     @cached_property
     def _called(self) -> list[str]:
         """Everyone; the scripted players of the mixtures have the same numbers at both tables."""
-        named = (name for company in self.companies for name in company)
+        named = (name for lineup in self.lineups for name in lineup)
         return list(dict.fromkeys([*self._kinds, *named]))
 
     @cached_property
     def _chosen(self) -> np.ndarray:
-        """[K, M] who of the others' mixtures the companies are, by number."""
+        """[K, M] who of the others' mixtures the lineups are, by number."""
         player = next(p for p in self.table.seating.players if isinstance(p, Mixture))
-        return np.array([player.numbers(company) for company in self.companies])
+        return np.array([player.numbers(lineup) for lineup in self.lineups])
 
     @property
     def _apart(self) -> np.ndarray:
-        """[B, M] the companies of others than the mixtures', spread over the games."""
+        """[B, M] the lineups of others than the mixtures', spread over the games."""
         chosen = self._chosen[self.others]
         return np.resize(chosen, (self.config.ppo.games, chosen.shape[1]))
 
-    def _returns(self, minds: Mind, *, told: bool) -> np.ndarray:
-        """[S, K] mean returns of minds [S, ...] in the first seat, among each company."""
-        seeds, count = self.config.seeds, len(self.companies)
-        seat, company = np.divmod(np.arange(seeds * count), count)
-        choices = jnp.asarray(self._chosen[company], jnp.int32)
+    def _returns(self, param_sets: PlayerParams, *, oracle: bool) -> np.ndarray:
+        """[S, K] mean returns of parameters [S, ...] in the first seat, among each lineup."""
+        seeds, count = self.config.seeds, len(self.lineups)
+        seat, lineup = np.divmod(np.arange(seeds * count), count)
+        choices = jnp.asarray(self._chosen[lineup], jnp.int32)
         boards = jax.random.fold_in(jax.random.key(self.config.seed), BOARDS)
         keys = jax.random.split(boards, seeds * count)
-        returns = self._played(_rows(minds, seat), choices, keys, jnp.full(len(seat), told))
+        returns = self._played(_rows(param_sets, seat), choices, keys, jnp.full(len(seat), oracle))
         by_seed: np.ndarray = np.asarray(returns, np.float64).reshape(seeds, count)
         return by_seed
 
     @cached_property
-    def _played(self) -> Callable[[Mind, jax.Array, jax.Array, jax.Array], jax.Array]:
-        """Gives the mean returns [L] of minds [L, ...] in the first seat, one after the other, with
+    def _played(self) -> Callable[[PlayerParams, jax.Array, jax.Array, jax.Array], jax.Array]:
+        """Gives the mean returns [L] of parameters [L, ...] in the first seat, one after the
+        other, with
         the others [L, M] chosen, on boards of the keys [L]; those told [L] are shown the others."""
         learner = self.table
         game, seating = learner.game, learner.seating
-        others = learner.company.init(jax.random.key(0))  # who do not learn
+        others = learner.lineup.init(jax.random.key(0))  # who do not learn
 
-        def lane(minds: Mind, choices: jax.Array, key: jax.Array, told: jax.Array) -> jax.Array:
+        def replica(
+            param_sets: PlayerParams, choices: jax.Array, key: jax.Array, oracle: jax.Array
+        ) -> jax.Array:
             seated = jnp.append(0, choices)  # the learner has no choice
             keys = jax.random.split(key, self.episodes)
             plays = jax.vmap(lambda key: start(game, seating, key, seated))(keys)
-            params = _told(learner, learner.with_minds(others, minds), told)
+            params = _is_oracle(learner, learner.with_param_sets(others, param_sets), oracle)
             trajectory = rollout(game, seating, params, plays, game.horizon)[1]
             returns: jax.Array = first_episodes(trajectory).returns[:, 0].mean()
             return returns
 
-        return jax.jit(lambda *lanes: jax.lax.map(lambda one: lane(*one), lanes))
+        return jax.jit(lambda *replicas: jax.lax.map(lambda one: replica(*one), replicas))
 
 
-def _told(learner: Learner, params: tuple[Params, ...], told: jax.Array) -> tuple[Params, ...]:
+def _is_oracle(
+    learner: Learner, params: tuple[Params, ...], oracle: jax.Array
+) -> tuple[Params, ...]:
     """The parameters of everyone with the learner told or not; the flags broadcast over its own."""
-    minds: Mind = params[learner.learning]
-    flags = jnp.broadcast_to(told, minds.context.shape)
-    return learner.with_minds(params, replace(minds, context=flags))
+    param_sets: PlayerParams = params[learner.learning]
+    flags = jnp.broadcast_to(oracle, param_sets.context.shape)
+    return learner.with_param_sets(params, replace(param_sets, context=flags))
 
 
 def _rows(params: Params, rows: np.ndarray) -> Params:

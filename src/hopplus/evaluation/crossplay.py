@@ -1,4 +1,4 @@
-"""How does each player do in the company of each other? One seat is exchanged, each in turn."""
+"""How does each player do among each other? One seat is exchanged, each in turn."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -12,12 +12,12 @@ from hopplus.config import SearchConfig
 from hopplus.evaluation.evaluate import evaluate
 from hopplus.evaluation.statistics import Estimate, estimate
 from hopplus.games.game import Game
-from hopplus.learning.company import fitting
-from hopplus.learning.trained import Trained
+from hopplus.play.lineup import fitting
+from hopplus.play.seating import Seating
+from hopplus.play.trained import Trained
 from hopplus.players.mixture import Mixture
 from hopplus.players.player import Player
 from hopplus.players.scripted import scripted
-from hopplus.players.seating import Seating
 from hopplus.types import Params
 
 
@@ -52,10 +52,10 @@ def make_member(
     return Member(name, tuple(players), tuple(params))
 
 
-def around(focal: Member, company: Member, seat: int) -> list[Member]:
-    """For each seat, from whom its player comes: one of the focal member, the company in all
+def around(focal: Member, lineup: Member, seat: int) -> list[Member]:
+    """For each seat, from whom its player comes: one of the focal member, the co-players in all
     others."""
-    return [focal if place == seat else company for place in range(len(focal.players))]
+    return [focal if place == seat else lineup for place in range(len(focal.players))]
 
 
 @dataclass(frozen=True)
@@ -97,34 +97,33 @@ class Crossplay:
 
     names: list[str]
     focal: list[list[Estimate]]  # return of the one, over all its seats and episodes
-    company: list[list[Estimate]]  # mean return of the others
+    lineup: list[list[Estimate]]  # mean return of the others
     by_seat: np.ndarray  # [R, R, N] mean return of the one in each seat
 
     def as_json(self) -> dict[str, Any]:
         return {
             "names": self.names,
             "focal": self.focal,
-            "company": self.company,
+            "co_players": self.lineup,
             "by_seat": self.by_seat,
         }
 
     def by_run(self, runs: Sequence[str]) -> dict[str, np.ndarray]:
         """Of every run that has several seeds among the members, [S, K] the mean return of each of
-        its seeds among each of the K runs, itself not counted as its own company.
+        its seeds among each of the K runs, itself not counted as its own co-players.
 
         `runs` [R] names the run of each member, or whoever it is if it is of no run.
         """
         places = {run: [n for n, own in enumerate(runs) if own == run] for run in runs}
 
-        def among(member: int, company: Sequence[int]) -> float:
-            return float(np.mean([self.focal[member][n].mean for n in company if n != member]))
+        def among(member: int, lineup: Sequence[int]) -> float:
+            return float(np.mean([self.focal[member][n].mean for n in lineup if n != member]))
 
         several = {run: own for run, own in places.items() if len(own) > 1}
-        # A run of one seed has no other of its own to sit among, so it is company for others alone.
+        # A run of one seed has no other of its own to sit among, so it is co-players for others
+        # alone.
         return {
-            run: np.array(
-                [[among(member, company) for company in places.values()] for member in own]
-            )
+            run: np.array([[among(member, lineup) for lineup in places.values()] for member in own])
             for run, own in several.items()
         }
 
@@ -138,12 +137,12 @@ def crossplay(
 ) -> Crossplay:
     """Play `episodes` episodes for every row, column and seat, on the same boards for all."""
     focal: list[list[Estimate]] = []
-    company: list[list[Estimate]] = []
+    lineup: list[list[Estimate]] = []
     by_seat = np.zeros((len(members), len(members), game.seats))
     table = make_table(members)
     for row, one in enumerate(members):
         focal.append([])
-        company.append([])
+        lineup.append([])
         for column, others in enumerate(members):
             own, theirs = [], []
             for seat in range(game.seats):
@@ -156,5 +155,5 @@ def crossplay(
                 on_progress(episodes, f"{one.name} among {others.name}")
             by_seat[row, column] = [returns.mean() for returns in own]
             focal[-1].append(estimate(np.concatenate(own)))
-            company[-1].append(estimate(np.concatenate(theirs)))
-    return Crossplay([member.name for member in members], focal, company, by_seat)
+            lineup[-1].append(estimate(np.concatenate(theirs)))
+    return Crossplay([member.name for member in members], focal, lineup, by_seat)

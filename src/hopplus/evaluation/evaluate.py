@@ -11,8 +11,8 @@ import numpy as np
 
 from hopplus.evaluation.statistics import Estimate, estimate
 from hopplus.games.game import Game
-from hopplus.learning.rollout import rollout, start
-from hopplus.players.seating import Seating
+from hopplus.play.rollout import rollout, start
+from hopplus.play.seating import Seating
 from hopplus.types import Params, Trajectory
 
 

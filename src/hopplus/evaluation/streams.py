@@ -8,7 +8,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Streams:
-    """Rewards of one player in L trials among each of K companies."""
+    """Rewards of one player in L trials among each of K lineups."""
 
     reward: np.ndarray  # [K, L, T]
     done: np.ndarray  # [K, L, T] bool, an episode ended with the step
@@ -26,13 +26,13 @@ class Streams:
         """[K] mean returns of the episodes that ended within the last so many steps."""
         total = np.cumsum(self.reward, axis=-1)
         found = np.zeros(len(total))
-        for company, (sums, done) in enumerate(zip(total, self.done, strict=True)):
+        for lineup, (sums, done) in enumerate(zip(total, self.done, strict=True)):
             returns = []
             for one, ended in zip(sums, done, strict=True):
                 at = np.flatnonzero(ended)
                 gained = np.diff(one[at], prepend=0.0)
                 returns.append(gained[at >= len(one) - steps])
-            found[company] = np.concatenate(returns).mean()
+            found[lineup] = np.concatenate(returns).mean()
         return found
 
 

@@ -13,14 +13,14 @@ import numpy as np
 from hopplus.config import FOR_EVER, SearchConfig
 from hopplus.evaluation.streams import Streams
 from hopplus.games.game import Game
-from hopplus.learning.company import Company, fitting
 from hopplus.learning.learner import Learner, Learning
-from hopplus.learning.rollout import rollout, start
-from hopplus.learning.trained import Trained
+from hopplus.play.lineup import Lineup, fitting
+from hopplus.play.rollout import rollout, start
+from hopplus.play.seating import Seating
+from hopplus.play.trained import Trained
 from hopplus.players.mixture import Mixture
 from hopplus.players.player import Player
 from hopplus.players.scripted import mixed_names, scripted
-from hopplus.players.seating import Seating
 from hopplus.types import Params
 
 Names = tuple[str, ...]  # of the others, from the seat after one's own on
@@ -33,10 +33,10 @@ def mixtures(game: Game) -> list[Names]:
     return list(combinations_with_replacement(mixed_names(game), game.seats - 1))
 
 
-def beyond_mixtures(companies: Sequence[Names], game: Game) -> np.ndarray:
+def beyond_mixtures(lineups: Sequence[Names], game: Game) -> np.ndarray:
     """[K] bool, those with anyone who is not in the mixtures."""
     kinds = set(mixed_names(game))
-    return np.array([not set(company) <= kinds for company in companies], bool)
+    return np.array([not set(lineup) <= kinds for lineup in lineups], bool)
 
 
 @eqx.filter_jit
@@ -57,7 +57,7 @@ def play_trials(
 
 def facing(learner: Learner, learning: Learning, choices: jax.Array) -> Learning:
     """The learning at its beginning, with those [L, B, N] of the mixtures seated in each game of
-    each lane; anything for other seats."""
+    each replica; anything for other seats."""
     memory = jax.vmap(jax.vmap(learner.seating.start))(choices)
     return replace(learning, plays=replace(learning.plays, choice=choices, memory=memory))
 
@@ -87,9 +87,9 @@ class Trials:
         """Which of the seating's groups the focal player is."""
         return [player for player, _ in self.seating.groups].index(self.focal)
 
-    def choices(self, company: Names) -> list[int]:
+    def choices(self, lineup: Names) -> list[int]:
         """[N] who sits where, by number; anything for the focal seat."""
-        around = [self.others[0].name, *company]
+        around = [self.others[0].name, *lineup]
         count = self.game.seats
         places = [(place - self.seat) % count for place in range(count)]
         return self.mixture.numbers([around[place] for place in places])
@@ -97,15 +97,15 @@ class Trials:
     def streams(
         self,
         params: tuple[Params, ...],
-        companies: Sequence[Names],
+        lineups: Sequence[Names],
         steps: int,
         trials: int,
         key: jax.Array,
     ) -> Streams:
-        """What the focal player gets in so many steps among each of these companies, on the same
+        """What the focal player gets in so many steps among each of these lineups, on the same
         boards."""
-        chosen = np.array([self.choices(company) for company in companies])  # [K, N]
-        together = min(len(chosen), max(1, MOST_GAMES // trials))  # companies side by side
+        chosen = np.array([self.choices(lineup) for lineup in lineups])  # [K, N]
+        together = min(len(chosen), max(1, MOST_GAMES // trials))  # lineups side by side
         keys = jnp.tile(jax.random.split(key, trials), together)
         parts = []
         for first in range(0, len(chosen), together):
@@ -120,20 +120,21 @@ class Trials:
 def make_trials(
     game: Game,
     focal: Trained,
-    companies: Sequence[Names],
-    guests: Mapping[str, Trained],
+    lineups: Sequence[Names],
+    background: Mapping[str, Trained],
     seat: int,
     search: SearchConfig,
 ) -> tuple[Trials, tuple[Params, ...]]:
-    """Seat a learned player for trials among these companies, of scripted players and guests; and
+    """Seat a learned player for trials among these lineups, of scripted players and background
+    players; and
     the parameters of everyone."""
     own = fitting(focal, FOCAL, game).playing(game, search)
-    called = dict.fromkeys(name for company in companies for name in company)
-    known = {name: fitting(guests[name], name, game) for name in called if name in guests}
+    called = dict.fromkeys(name for lineup in lineups for name in lineup)
+    known = {name: fitting(background[name], name, game) for name in called if name in background}
     others = tuple(
         known[name].playing(game, None) if name in known else scripted(name, game)
         for name in called
     )
     trials = Trials(game, own, others, seat)
     learned = {FOCAL: focal.params, **{name: one.params for name, one in known.items()}}
-    return trials, Company(trials.seating, learned).init(jax.random.key(0))
+    return trials, Lineup(trials.seating, learned).init(jax.random.key(0))

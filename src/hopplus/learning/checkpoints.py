@@ -9,9 +9,9 @@ import numpy as np
 
 from hopplus.config import ConfigError, TrainConfig
 from hopplus.learning.learner import Learner, Learning
-from hopplus.learning.seeds import seed_keys
+from hopplus.play.seeds import seed_keys
 from hopplus.players.actor import Actor
-from hopplus.players.mind import Mind
+from hopplus.players.parameters import PlayerParams
 from hopplus.runs.checkpoint import PLAYERS, TRAINING
 from hopplus.runs.folder import RunFolder, Saved
 
@@ -28,7 +28,7 @@ def join_learning(learner: Learner, trees: Mapping[str, Any]) -> Learning:
     return replace(rest, params=_with(learner, rest, trees[PLAYERS]))
 
 
-def _with(learner: Learner, learning: Learning, players: Mind | None) -> tuple[Any, ...]:
+def _with(learner: Learner, learning: Learning, players: PlayerParams | None) -> tuple[Any, ...]:
     return tuple(
         players if group == learner.learning else params
         for group, params in enumerate(learning.params)
@@ -49,18 +49,18 @@ def load_learning(
     return saved and (join_learning(learner, saved.trees), saved)
 
 
-def load_players(run: RunFolder, actor: Actor, seats: int) -> Mind:
+def load_players(run: RunFolder, actor: Actor, seats: int) -> PlayerParams:
     """[S, sets, ...] NumPy arrays, what the player of so many seats has learned in all seeds of a
     run. Needs no learner, and reads nothing that only training needs."""
     sets = 1 if actor.shares_params else seats
 
-    def fresh(key: jax.Array) -> Mind:
-        minds: Mind = jax.vmap(actor.init)(jax.random.split(key, sets))
-        return minds
+    def fresh(key: jax.Array) -> PlayerParams:
+        param_sets: PlayerParams = jax.vmap(actor.init)(jax.random.split(key, sets))
+        return param_sets
 
     saved = run.load({PLAYERS: jax.eval_shape(jax.vmap(fresh), seed_keys(run.config()))})
     if saved is None:
         raise ConfigError(f"{run.path} has no usable checkpoint yet")
     # By NumPy: whoever takes one seed and seat of it by JAX compiles a program for every shape.
-    learned: Mind = jax.tree.map(np.asarray, saved.trees[PLAYERS])
+    learned: PlayerParams = jax.tree.map(np.asarray, saved.trees[PLAYERS])
     return learned

@@ -13,21 +13,21 @@ import optax
 
 from hopplus.config import PPOConfig, SearchConfig
 from hopplus.games.game import Game, views
-from hopplus.learning.beside import BesidePolicy, Kept
-from hopplus.learning.company import Company
-from hopplus.learning.imitation import imitation_loss
-from hopplus.learning.moments import Moments, moments_of
-from hopplus.learning.online import by_set
+from hopplus.learning.auxiliary.learner import by_set
+from hopplus.learning.auxiliary.learners import AuxiliaryLearners, AuxiliaryState
+from hopplus.learning.auxiliary.transitions import Transitions, transitions_of
 from hopplus.learning.ppo import Batch, explained, ppo_loss
 from hopplus.learning.returns import episode_metrics, lambda_returns, shared_reward
-from hopplus.learning.rollout import Play, rollout, start
+from hopplus.learning.search_distillation import distillation_loss
 from hopplus.learning.through_time import minibatch_rows, replay_games
 from hopplus.models.nets import ActorCritic
 from hopplus.models.part import Metrics
+from hopplus.play.lineup import Lineup
+from hopplus.play.rollout import Play, rollout, start
+from hopplus.play.seating import Seating
 from hopplus.players.actor import Actor
-from hopplus.players.mind import Mind
+from hopplus.players.parameters import PlayerParams
 from hopplus.players.planner import Planner
-from hopplus.players.seating import Seating
 from hopplus.types import Memory, Params, Trajectory, View
 
 
@@ -54,7 +54,7 @@ class Learning(eqx.Module):
 
     params: tuple[Params, ...]  # for each distinct player, its sets of parameters
     optimiser: optax.OptState  # of the learning player's sets
-    kept: Kept  # what the parts beside the policy need to go on
+    auxiliary_state: AuxiliaryState  # what the parts beside the policy need to go on
     plays: Play  # [B, ...] games in flight
     returns: jax.Array  # [B, N] float32, of the episodes in flight
     key: jax.Array
@@ -66,11 +66,11 @@ class Learner:
     """Learns for the seats of one player among others that stay as they are."""
 
     game: Game
-    company: Company
+    lineup: Lineup
     config: PPOConfig
     updates: int  # how many there will be, for annealing
     learning: int  # which of the seating's groups learns
-    beside: BesidePolicy
+    auxiliary: AuxiliaryLearners
     # Functions by which it works, as fields: the diagnosis tries itself on learners in which one of
     # them makes a mistake, and wants them to be alike in everything else.
     assemble: Callable[[Batch, int], Batch] = by_set  # steps [T, B, n] for each set of parameters
@@ -79,7 +79,7 @@ class Learner:
 
     @property
     def seating(self) -> Seating:
-        return self.company.seating
+        return self.lineup.seating
 
     @property
     def search(self) -> SearchConfig | None:
@@ -132,9 +132,9 @@ class Learner:
     def init(self, key: jax.Array) -> Learning:
         """Fresh parameters and fresh games."""
         key, key_params, key_games = jax.random.split(key, 3)
-        params = self.company.init(key_params)
-        minds = self.beside.known(params[self.learning])
-        params = self.with_minds(params, minds)
+        params = self.lineup.init(key_params)
+        param_sets = self.auxiliary.known(params[self.learning])
+        params = self.with_param_sets(params, param_sets)
         plays = jax.vmap(lambda k: start(self.game, self.seating, k))(
             jax.random.split(key_games, self.config.games)
         )
@@ -142,8 +142,8 @@ class Learner:
         played = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
         return Learning(
             params=params,
-            optimiser=jax.vmap(self.optimiser.init)(self.improved(minds)),
-            kept=self.beside.init(minds, played),
+            optimiser=jax.vmap(self.optimiser.init)(self.improved(param_sets)),
+            auxiliary_state=self.auxiliary.init(param_sets, played),
             plays=plays,
             returns=jnp.zeros((self.config.games, self.game.seats)),
             key=key,
@@ -164,24 +164,30 @@ class Learner:
         """The number of updates is one for all seeds, so that what is not due costs nothing."""
         return Learning(0, 0, 0, 0, 0, 0, updates=None)  # type: ignore[arg-type]
 
-    def with_minds(self, params: tuple[Params, ...], minds: Mind) -> tuple[Params, ...]:
+    def with_param_sets(
+        self, params: tuple[Params, ...], param_sets: PlayerParams
+    ) -> tuple[Params, ...]:
         """The parameters of everyone with those of the learning player in place."""
-        return tuple(minds if group == self.learning else old for group, old in enumerate(params))
+        return tuple(
+            param_sets if group == self.learning else old for group, old in enumerate(params)
+        )
 
-    def improved(self, minds: Mind) -> Improved:
-        """What the policy's loss is to improve of minds [sets, ...]."""
-        context = minds.context if self.actor.context.learned_by_policy else None
-        return Improved(minds.policy, context)
+    def improved(self, param_sets: PlayerParams) -> Improved:
+        """What the policy's loss is to improve of parameters [sets, ...]."""
+        context = param_sets.context if self.actor.context.learned_by_policy else None
+        return Improved(param_sets.policy, context)
 
-    def with_improved(self, minds: Mind, improved: Improved) -> Mind:
-        """The minds with that in place."""
-        context = minds.context if improved.context is None else improved.context
-        return replace(minds, policy=improved.policy, context=context)
+    def with_improved(self, param_sets: PlayerParams, improved: Improved) -> PlayerParams:
+        """The parameters with that in place."""
+        context = param_sets.context if improved.context is None else improved.context
+        return replace(param_sets, policy=improved.policy, context=context)
 
-    def _play(self, params: tuple[Params, ...], plays: Play) -> tuple[Play, Trajectory, Moments]:
+    def _play(
+        self, params: tuple[Params, ...], plays: Play
+    ) -> tuple[Play, Trajectory, Transitions]:
         plays, trajectory = rollout(self.game, self.seating, params, plays, self.config.unroll)
         context = self.actor.context
-        played = moments_of(trajectory, self.learning, self.seats, context.size)
+        played = transitions_of(trajectory, self.learning, self.seats, context.size)
         assert played.inferred is not None
         known = context.known_later(played.inferred, trajectory.outcome, self.seats)
         return plays, trajectory, replace(played, inferred=known)
@@ -194,28 +200,33 @@ class Learner:
         """As `update`, and what it was made from."""
         key, key_epochs = jax.random.split(now.key)
         plays, trajectory, played = self._play(now.params, now.plays)
-        minds: Mind = now.params[self.learning]
-        batch = self.batch(minds, plays, trajectory)
+        param_sets: PlayerParams = now.params[self.learning]
+        batch = self.batch(param_sets, plays, trajectory)
         fit = jax.vmap(explained)(batch.value, batch.returns, batch.present)
         metrics = {"explained": fit}
-        minds, kept, lessons, found = self.beside.learn(
-            minds, now.kept, played, batch, now.updates, jax.random.fold_in(key_epochs, 1)
+        param_sets, auxiliary_state, lessons, found = self.auxiliary.learn(
+            param_sets,
+            now.auxiliary_state,
+            played,
+            batch,
+            now.updates,
+            jax.random.fold_in(key_epochs, 1),
         )
         improved, optimiser, losses = self.improve(
-            self.improved(minds), now.optimiser, lessons, now.updates, key_epochs
+            self.improved(param_sets), now.optimiser, lessons, now.updates, key_epochs
         )
-        params = self.with_minds(now.params, self.with_improved(minds, improved))
+        params = self.with_param_sets(now.params, self.with_improved(param_sets, improved))
         returns, episodes = self.log_episodes(now.returns, trajectory)
-        after = Learning(params, optimiser, kept, plays, returns, key, now.updates + 1)
+        after = Learning(params, optimiser, auxiliary_state, plays, returns, key, now.updates + 1)
         shown = Lesson(plays, trajectory, lessons)
         return after, episodes | metrics | found | losses, shown
 
-    def batch(self, minds: Mind, plays: Play, trajectory: Trajectory) -> Batch:
+    def batch(self, param_sets: PlayerParams, plays: Play, trajectory: Trajectory) -> Batch:
         """The steps of the learning seats, [sets, M, ...]: each set of parameters with its own."""
         c, seats = self.config, self.seats
         seen = jax.vmap(jax.vmap(lambda state: views(self.game, state)))(trajectory.state)
         last = jax.tree.map(lambda leaf: leaf[:, seats], plays.view)
-        value_after = self.values(minds, plays.memory[self.learning], last)  # [B, n]
+        value_after = self.values(param_sets, plays.memory[self.learning], last)  # [B, n]
         value = jnp.concatenate([trajectory.act.value[:, :, seats], value_after[None]])
         present_after = jax.vmap(self.game.present)(plays.state)
         present = jnp.concatenate([trajectory.present, present_after[None]])[:, :, seats]
@@ -225,7 +236,7 @@ class Learner:
         # A prosocial seat goes on gaining after it has left, so its value goes on too.
         valued = jnp.ones_like(present) if c.prosociality > 0 else present
         done = trajectory.outcome.done
-        returns = over_games(reward, value, valued, done, self.discount, c.mix)
+        returns = over_games(reward, value, valued, done, self.discount, c.gae_lambda)
         steps = Batch(
             view=jax.tree.map(lambda leaf: leaf[:, :, seats], seen),
             inferred=trajectory.act.inferred[:, :, seats, : self.actor.context.size],
@@ -257,22 +268,24 @@ class Learner:
     def replayed(self, context: Params, part: Batch) -> Batch:
         """Whole games of a set with the context as it would be now: rows [k * T * g] of real ones,
         then [H * l] of imagined ones."""
-        lengths = [(self.beside.seats.shape[1], self.config.unroll)]
+        lengths = [(self.auxiliary.seats.shape[1], self.config.unroll)]
         imagined = 0
-        if dreams := self.beside.dreams:
-            imagined = dreams.config.horizon * (dreams.lanes // self.config.minibatches)
-            lengths.append((1, dreams.config.horizon))
+        if imagined_rollouts := self.auxiliary.imagined_rollouts:
+            imagined = imagined_rollouts.config.horizon * (
+                imagined_rollouts.replicas // self.config.minibatches
+            )
+            lengths.append((1, imagined_rollouts.config.horizon))
         return replay_games(self.actor.context, context, part, imagined, lengths)
 
-    def values(self, minds: Mind, memory: Memory, seen: View) -> jax.Array:
+    def values(self, param_sets: PlayerParams, memory: Memory, seen: View) -> jax.Array:
         """[B, n] what the learning seats hope for, with their memories and views [B, n, ...]."""
         shares = self.actor.shares_params
 
-        def value(mind: Mind, memory: Memory, view: View) -> jax.Array:
-            _, inferred = self.actor.infer(mind, memory, view)
-            return self.actor.judge(mind.policy, view, inferred)[1]
+        def value(player_params: PlayerParams, memory: Memory, view: View) -> jax.Array:
+            _, inferred = self.actor.infer(player_params, memory, view)
+            return self.actor.policy_and_value(player_params.policy, view, inferred)[1]
 
-        own = jax.tree.map(lambda leaf: leaf[0], minds) if shares else minds
+        own = jax.tree.map(lambda leaf: leaf[0], param_sets) if shares else param_sets
         over_seats = jax.vmap(value, in_axes=(None if shares else 0, 0, 0))
         return jax.vmap(over_seats, in_axes=(None, 0, 0))(own, memory, seen)
 
@@ -294,8 +307,10 @@ class Learner:
             if through_time:
                 part = self.replayed(params.context, part)
             if self.search:
-                return imitation_loss(params.policy, part, self.actor.judge, c.value_weight)
-            return ppo_loss(params.policy, part, self.actor.judge, c, entropy_weight)
+                return distillation_loss(
+                    params.policy, part, self.actor.policy_and_value, c.value_weight
+                )
+            return ppo_loss(params.policy, part, self.actor.policy_and_value, c, entropy_weight)
 
         def step(
             params: Improved, optimiser: optax.OptState, part: Batch
@@ -315,11 +330,19 @@ class Learner:
         def epoch(
             carry: tuple[Improved, optax.OptState], key: jax.Array
         ) -> tuple[tuple[Improved, optax.OptState], Metrics]:
-            real = c.steps * self.beside.seats.shape[1]
+            real = c.steps * self.auxiliary.seats.shape[1]
             rows = minibatch_rows(key, real, c.minibatches, c.games, through_time)
-            if dreams := self.beside.dreams:  # every minibatch has its share of them
-                key_dreams = jax.random.fold_in(key, 1)
-                more = minibatch_rows(key_dreams, dreams.rows, c.minibatches, dreams.lanes, True)
+            if (
+                imagined_rollouts := self.auxiliary.imagined_rollouts
+            ):  # every minibatch has its share of them
+                key_imagined = jax.random.fold_in(key, 1)
+                more = minibatch_rows(
+                    key_imagined,
+                    imagined_rollouts.rows,
+                    c.minibatches,
+                    imagined_rollouts.replicas,
+                    True,
+                )
                 rows = jnp.concatenate([rows, real + more], axis=1)
             return jax.lax.scan(minibatch, carry, rows)
 

@@ -50,17 +50,20 @@ def explained(value: jax.Array, returns: jax.Array, mask: jax.Array) -> jax.Arra
 def ppo_loss(
     params: Params,
     batch: Batch,
-    judge: Callable[[Params, View, jax.Array], tuple[jax.Array, jax.Array]],
+    policy_and_value: Callable[[Params, View, jax.Array], tuple[jax.Array, jax.Array]],
     config: PPOConfig,
     entropy_weight: jax.Array,
 ) -> tuple[jax.Array, dict[str, jax.Array]]:
     """The loss over present steps, and its named parts, those of imagined steps apart.
 
-    `judge` gives [A] log-probabilities and [] value of one view. `value_loss` is the clipped mean
+    `policy_and_value` gives [A] log-probabilities and [] value of one view. `value_loss` is the
+    clipped mean
     squared error of the value. Advantages are normalised over real and over imagined steps each for
     themselves, so that what is only imagined cannot drown what happened.
     """
-    logits, value = jax.vmap(judge, in_axes=(None, 0, 0))(params, batch.view, batch.inferred)
+    logits, value = jax.vmap(policy_and_value, in_axes=(None, 0, 0))(
+        params, batch.view, batch.inferred
+    )
     log_prob = jnp.take_along_axis(logits, batch.action[:, None], axis=-1)[:, 0]
     # Masked before the exponential: an infinity there would be no number in the gradient.
     change = jnp.where(batch.present, log_prob - batch.log_prob, 0.0)
@@ -91,11 +94,11 @@ def ppo_loss(
     if batch.imagined is None:
         found = parts(batch.present, batch.valued)
         return loss(found), found
-    real, dreamt = ~batch.imagined, batch.imagined
+    real, imagined_batch = ~batch.imagined, batch.imagined
     found = parts(batch.present & real, batch.valued & real)
-    dreams = parts(batch.present & dreamt, batch.valued & dreamt)
+    imagined_rollouts = parts(batch.present & imagined_batch, batch.valued & imagined_batch)
     # Every step counts alike, whatever its source; one that is not valued adds nothing to the
     # value's share, so with imagination that weighs less beside the policy's.
-    share = (batch.present & dreamt).sum() / jnp.maximum(batch.present.sum(), 1)
-    total = (1 - share) * loss(found) + share * loss(dreams)
-    return total, found | {f"imagined/{name}": value for name, value in dreams.items()}
+    share = (batch.present & imagined_batch).sum() / jnp.maximum(batch.present.sum(), 1)
+    total = (1 - share) * loss(found) + share * loss(imagined_rollouts)
+    return total, found | {f"imagined/{name}": value for name, value in imagined_rollouts.items()}

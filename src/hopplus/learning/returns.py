@@ -13,7 +13,7 @@ def lambda_returns(
     valued: jax.Array,
     done: jax.Array,
     discount: float,
-    mix: float,
+    gae_lambda: float,
 ) -> jax.Array:
     """[T] returns of one seat in one stream of games, from [T] rewards and endings.
 
@@ -25,7 +25,7 @@ def lambda_returns(
     the Monte-Carlo return. Where a step is not `valued`, because the seat has left and its value
     means nothing, the return is carried on whole.
     """
-    mix_next = jnp.where(valued[1:], mix, 1.0)
+    mix_next = jnp.where(valued[1:], gae_lambda, 1.0)
 
     def step(later: jax.Array, now: tuple[jax.Array, ...]) -> tuple[jax.Array, jax.Array]:
         reward, value_next, mix_next, done = now

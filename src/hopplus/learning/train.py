@@ -10,12 +10,12 @@ import jax
 import numpy as np
 
 from hopplus.config import TrainConfig
-from hopplus.learning.auxiliary_models import counts_by_action
+from hopplus.learning.auxiliary.table import counts_by_action
 from hopplus.learning.checkpoints import load_learning, split_learning
+from hopplus.learning.compilation import Update, first_and_next, next_of
+from hopplus.learning.from_run import learner_from_run, learning_seats
 from hopplus.learning.learner import Learning
-from hopplus.learning.programs import Update, first_and_next, next_of
-from hopplus.learning.restore import learning_seats, restored_learner
-from hopplus.learning.tensorboard_curves import LOSSES, Pace, training_curves
+from hopplus.learning.training_curves import LOSSES, Pace, training_curves
 from hopplus.runs.checkpoint import steps_of
 from hopplus.runs.folder import RunError, RunFolder, plain, spoilt
 from hopplus.runs.interrupt import patient_interrupt
@@ -53,7 +53,7 @@ def train(
 
 def _train(run: RunFolder, on_update: Callable[[Moment], None]) -> dict[str, Any]:
     config = run.config()
-    learner = restored_learner(run)
+    learner = learner_from_run(run)
     began = time.monotonic()
     found = load_learning(run, learner, config) if steps_of(run.checkpoints) else None
     done, earlier = (found[1].step, found[1].facts.get("seconds", 0.0)) if found else (0, 0.0)

@@ -6,14 +6,16 @@ import jax
 import jax.numpy as jnp
 
 from hopplus.config import SearchConfig
-from hopplus.planning.search import Expand, Leaf, Node, Verdict
+from hopplus.planning.search import Leaf, Node, RecurrentFn, SearchResult
 
 
-def one_step(expand: Expand, root: Node, leaf: Leaf, chance: Any, config: SearchConfig) -> Verdict:
+def one_step(
+    recurrent_fn: RecurrentFn, root: Node, leaf: Leaf, chance: Any, config: SearchConfig
+) -> SearchResult:
     """Q(a) = mean of r + discount * V(next) over [S, ...] chances, the same for every action."""
 
     def score(action: jax.Array, chance: Any) -> jax.Array:
-        reached = expand(root, action, chance)
+        reached = recurrent_fn(root, action, chance)
         ahead = jnp.where(reached.ended, 0.0, reached.leaf.value)
         return reached.reward + config.worth * ahead
 
@@ -22,4 +24,4 @@ def one_step(expand: Expand, root: Node, leaf: Leaf, chance: Any, config: Search
     legal = leaf.prior > -jnp.inf
     values = jnp.where(legal, scores.mean(axis=1), leaf.value)
     visits = jnp.where(legal, float(scores.shape[1]), 0.0)
-    return Verdict(visits, values, (jnp.exp(leaf.prior) * values).sum())
+    return SearchResult(visits, values, (jnp.exp(leaf.prior) * values).sum())

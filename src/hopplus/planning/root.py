@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 
 from hopplus.config import SearchConfig
-from hopplus.planning.search import Leaf, Verdict
+from hopplus.planning.search import Leaf, SearchResult
 
 
 def with_noise(leaf: Leaf, config: SearchConfig, key: jax.Array) -> Leaf:
@@ -18,15 +18,15 @@ def with_noise(leaf: Leaf, config: SearchConfig, key: jax.Array) -> Leaf:
     return Leaf(jnp.where(legal, jnp.log(mixed), -jnp.inf), leaf.value)
 
 
-def averaged(found: Verdict) -> Verdict:
+def averaged(found: SearchResult) -> SearchResult:
     """What trees [trees, ...] say on average; every look at an action counts alike."""
     visits = found.visits.sum(axis=0)
     mean = (found.visits * found.values).sum(axis=0) / jnp.maximum(visits, 1)
     values = jnp.where(visits > 0, mean, found.value.mean())
-    return Verdict(found.visits.mean(axis=0), values, found.value.mean())
+    return SearchResult(found.visits.mean(axis=0), values, found.value.mean())
 
 
-def choice_of(found: Verdict, leaf: Leaf, config: SearchConfig) -> jax.Array:
+def choice_of(found: SearchResult, leaf: Leaf, config: SearchConfig) -> jax.Array:
     """[A] log-probabilities of acting so, -inf where illegal or never looked at.
 
     Without temperature it is the best alone.

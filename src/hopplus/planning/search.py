@@ -40,7 +40,7 @@ class Reached(eqx.Module):
     ended: jax.Array  # [] bool, there is nothing behind it
 
 
-Expand = Callable[[Node, jax.Array, Any], Reached]  # a node, an action [] int32, chance
+RecurrentFn = Callable[[Node, jax.Array, Any], Reached]  # a node, an action [] int32, chance
 
 
 class Tree(eqx.Module):
@@ -58,7 +58,7 @@ class Tree(eqx.Module):
     ahead: jax.Array  # [M] int32 edge at which a descent from the node ends
 
 
-class Verdict(eqx.Module):
+class SearchResult(eqx.Module):
     """What looking ahead says of the moment it began in."""
 
     visits: jax.Array  # [A] float32, how often each action was looked at
@@ -66,13 +66,15 @@ class Verdict(eqx.Module):
     value: jax.Array  # [] float32, expected return
 
 
-class Found(Verdict):
+class Found(SearchResult):
     """The verdict of a search, and the tree it comes from."""
 
     tree: Tree
 
 
-def search(expand: Expand, root: Node, leaf: Leaf, chance: Any, config: SearchConfig) -> Found:
+def search(
+    recurrent_fn: RecurrentFn, root: Node, leaf: Leaf, chance: Any, config: SearchConfig
+) -> Found:
     """Look ahead from a root, with [S, ...] chance for as many simulations.
 
     A reward is earned on the way to a node, and values are of what comes after it. Behind each
@@ -82,7 +84,7 @@ def search(expand: Expand, root: Node, leaf: Leaf, chance: Any, config: SearchCo
     tree = _planted(root, leaf, simulations, config)
 
     def simulate(tree: Tree, now: tuple[jax.Array, Any]) -> tuple[Tree, None]:
-        return _grown(expand, tree, *now, config), None
+        return _grown(recurrent_fn, tree, *now, config), None
 
     tree, _ = jax.lax.scan(simulate, tree, (jnp.arange(1, simulations + 1), chance))
     value = _mean_value(tree.value[0], tree.visits[0], tree.total[0])
@@ -138,13 +140,15 @@ def _planted(root: Node, leaf: Leaf, simulations: int, config: SearchConfig) -> 
     )
 
 
-def _grown(expand: Expand, tree: Tree, new: jax.Array, chance: Any, config: SearchConfig) -> Tree:
+def _grown(
+    recurrent_fn: RecurrentFn, tree: Tree, new: jax.Array, chance: Any, config: SearchConfig
+) -> Tree:
     """The tree after one more simulation, whose node is to be number `new`."""
     with jax.named_scope("select"):
         descent = _descent(tree, config)
     with jax.named_scope("expand"):
         node = jax.tree.map(lambda leaf: _at(leaf, descent.parent), tree.nodes)
-        reached = expand(node, descent.edge // config.outcomes % tree.prior.shape[1], chance)
+        reached = recurrent_fn(node, descent.edge // config.outcomes % tree.prior.shape[1], chance)
     with jax.named_scope("backup"):
         tree = _backed_up(tree, new, descent, reached, config)
         return _looked_ahead(tree, descent, config)

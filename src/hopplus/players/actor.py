@@ -7,14 +7,14 @@ import jax.numpy as jnp
 
 from hopplus.config import NetConfig, TrainConfig
 from hopplus.games.game import Game
-from hopplus.models.chance import draw
 from hopplus.models.nets import ActorCritic
+from hopplus.models.sampling import draw
 from hopplus.players.choice import act_from
 from hopplus.players.context.context import Context
 from hopplus.players.context.none import NoContext
 from hopplus.players.context.registry import make_context
-from hopplus.players.mind import Mind
-from hopplus.players.parts import Parts, make_parts
+from hopplus.players.models import PlayerModels, make_player_models
+from hopplus.players.parameters import PlayerParams
 from hopplus.types import Act, Memory, View
 
 
@@ -31,18 +31,18 @@ class Actor:
     goal_size: int  # of the acts of others at the board; its own goals are zero
     net: NetConfig
     context: Context = field(default_factory=NoContext)
-    parts: Parts = field(default_factory=Parts)
+    parts: PlayerModels = field(default_factory=PlayerModels)
     shares_params: bool = False  # one set of parameters for all its seats
     greedy: bool = False
 
-    def init(self, key: jax.Array) -> Mind:
+    def init(self, key: jax.Array) -> PlayerParams:
         size = self.context.size
         if self.context.ignored_at_first:  # the same first weights as of a player without it
             policy = ActorCritic(self.shape, self.actions, self.net, key)
             policy = policy.widened(size, jax.random.fold_in(key, 6))
         else:
             policy = ActorCritic(self.shape, self.actions, self.net, key, size)
-        return Mind(policy, context=self.context.init(key), **self.parts.init(key))
+        return PlayerParams(policy, context=self.context.init(key), **self.parts.init(key))
 
     def start(self) -> Memory:
         return self.context.start()
@@ -57,20 +57,22 @@ class Actor:
     def meet(self, memory: Memory, others: jax.Array) -> Memory:
         return self.context.meet(memory, others)
 
-    def judge(
+    def policy_and_value(
         self, policy: ActorCritic, view: View, context: jax.Array
     ) -> tuple[jax.Array, jax.Array]:
         """[A] log-probabilities and [] value of one view, with the context."""
         return policy(view, context)
 
-    def infer(self, params: Mind, memory: Memory, view: View) -> tuple[Memory, jax.Array]:
+    def infer(self, params: PlayerParams, memory: Memory, view: View) -> tuple[Memory, jax.Array]:
         """The memory after a view, and the context."""
         with jax.named_scope("infer"):
             return self.context.infer(self.context.params_of(params), memory, view)
 
-    def act(self, params: Mind, memory: Memory, view: View, key: jax.Array) -> tuple[Memory, Act]:
+    def act(
+        self, params: PlayerParams, memory: Memory, view: View, key: jax.Array
+    ) -> tuple[Memory, Act]:
         memory, context = self.infer(params, memory, view)
-        logits, value = self.judge(params.policy, view, context)
+        logits, value = self.policy_and_value(params.policy, view, context)
         action = jnp.argmax(logits) if self.greedy else draw(key, jnp.exp(logits))
         return memory, act_from(logits, action, value, jnp.zeros(self.goal_size), context)
 
@@ -85,6 +87,6 @@ def make_actor(name: str, game: Game, config: TrainConfig, context: Context | No
         len(game.targets),
         config.net,
         context,
-        make_parts(game, config, context),
+        make_player_models(game, config, context),
         shares_params=config.ppo.parameters == "shared",
     )

@@ -9,36 +9,37 @@ import jax.numpy as jnp
 
 from hopplus.config import ConfigError, SearchConfig
 from hopplus.games.game import Game
-from hopplus.models.chance import draw, drawn_by
 from hopplus.models.opponent import others_views, predictor
+from hopplus.models.sampling import draw, drawn_by
+from hopplus.planning.dynamics import (
+    Chance,
+    Dynamics,
+    Embedding,
+    LearnedDynamics,
+    Observation,
+    TrueDynamics,
+    draw_chance,
+    observe,
+)
 from hopplus.planning.one_step import one_step
 from hopplus.planning.root import averaged, choice_of, with_noise
-from hopplus.planning.search import Expand, Leaf, Reached, Verdict, search
-from hopplus.planning.simulate import (
-    Chance,
-    LearnedStage,
-    Place,
-    Scene,
-    Stage,
-    TrueStage,
-    draw_chance,
-    scene_of,
-)
+from hopplus.planning.search import Leaf, Reached, RecurrentFn, SearchResult, search
 from hopplus.players.actor import Actor
 from hopplus.players.choice import act_from
 from hopplus.players.context.context import suppose
-from hopplus.players.mind import Mind
+from hopplus.players.parameters import PlayerParams
 from hopplus.players.player import Around
 from hopplus.types import Act, Memory, View
 
-# [N - 1, A] log-probabilities of what the others do, from a scene, what is inferred and goals
-Others = Callable[[Scene, jax.Array, jax.Array], jax.Array]
+# [N - 1, A] log-probabilities of what the others do, from an observation, what is inferred and
+# goals
+Others = Callable[[Observation, jax.Array, jax.Array], jax.Array]
 
 
 class Thought(eqx.Module):
     """A moment in a planner's tree."""
 
-    place: Place
+    embedding: Embedding
     memory: Memory  # the seat's own, with what it has seen up to here
     inferred: jax.Array  # [J] what the others are taken to be after
     goals: jax.Array  # [N - 1, G] what models of them are told about that
@@ -48,7 +49,8 @@ class Thought(eqx.Module):
 
 @dataclass(frozen=True)
 class Planner(Around):
-    """Searches with the mind of an actor: its policy is the prior, its value the leaves', and the
+    """Searches with the parameters of an actor: its policy is the prior, its value the leaves',
+    and the
     others act as its models of them say or, without any, as it would in their place."""
 
     actor: Actor
@@ -59,13 +61,15 @@ class Planner(Around):
     def inner(self) -> Actor:
         return self.actor
 
-    def act(self, params: Mind, memory: Memory, view: View, key: jax.Array) -> tuple[Memory, Act]:
+    def act(
+        self, params: PlayerParams, memory: Memory, view: View, key: jax.Array
+    ) -> tuple[Memory, Act]:
         memory, act, _ = self.decide(params, memory, view, key)
         return memory, act
 
     def decide(
-        self, params: Mind, memory: Memory, view: View, key: jax.Array
-    ) -> tuple[Memory, Act, Verdict]:
+        self, params: PlayerParams, memory: Memory, view: View, key: jax.Array
+    ) -> tuple[Memory, Act, SearchResult]:
         """As `act`, with what each tree [trees, ...] says."""
         key_trees, key_chance, key_act = jax.random.split(key, 3)
         c = self.config.within(self.game.horizon)
@@ -75,10 +79,12 @@ class Planner(Around):
 
         look = search if c.kind == "tree" else one_step
 
-        def grow(chance: Chance, key: jax.Array) -> Verdict:
+        def grow(chance: Chance, key: jax.Array) -> SearchResult:
             key_goals, key_noise = jax.random.split(key)
             supposed = self.supposing(params, root, key_goals)
-            return look(self.expand(params), supposed, with_noise(leaf, c, key_noise), chance, c)
+            return look(
+                self.recurrent_fn(params), supposed, with_noise(leaf, c, key_noise), chance, c
+            )
 
         grown = jax.vmap(grow)(chance, jax.random.split(key_trees, c.trees))
         logits = choice_of(averaged(grown), leaf, c)
@@ -88,78 +94,86 @@ class Planner(Around):
         act = act_from(logits, action, leaf.value, goal, root.inferred)
         return root.memory, act, grown
 
-    def root(self, params: Mind, memory: Memory, view: View) -> tuple[Thought, Leaf]:
+    def root(self, params: PlayerParams, memory: Memory, view: View) -> tuple[Thought, Leaf]:
         """Where trees begin: the moment that the seat sees, with its memory after that."""
         memory, inferred = self.actor.infer(params, memory, view)
-        scene = scene_of(self.game, view)
-        place = self.stage(params).enter(scene)
+        observation = observe(self.game, view)
+        embedding = self.dynamics(params).enter(observation)
         goals = self.actor.context.about_others(inferred)
         others = self._others(params)
-        return self._thought(params, others, place, scene, memory, inferred, goals, jnp.int32(0))
+        return self._thought(
+            params, others, embedding, observation, memory, inferred, goals, jnp.int32(0)
+        )
 
-    def supposing(self, mind: Mind, root: Thought, key: jax.Array) -> Thought:
+    def supposing(self, player_params: PlayerParams, root: Thought, key: jax.Array) -> Thought:
         """The root of one tree: with the goals that are drawn for it, where there are chances of
         several."""
         if not self.actor.context.gives_chances:  # or the others would be asked again for nothing
             return root
         goals = suppose(self.actor.context, root.goals, key)
-        scene = self.stage(mind).scene(root.place)
-        others = jnp.exp(self._others(mind)(scene, root.inferred, goals))
+        observation = self.dynamics(player_params).observation(root.embedding)
+        others = jnp.exp(self._others(player_params)(observation, root.inferred, goals))
         return replace(root, goals=goals, others=others)
 
-    def stage(self, mind: Mind) -> Stage:
+    def dynamics(self, player_params: PlayerParams) -> Dynamics:
         """Where it imagines."""
         if self.config.world == "true":
-            return TrueStage(self.game)
-        assert mind.world is not None
-        return LearnedStage(mind.world, self.game.horizon)
+            return TrueDynamics(self.game)
+        assert player_params.world is not None
+        return LearnedDynamics(player_params.world, self.game.horizon)
 
-    def expand(self, mind: Mind) -> Expand:
+    def recurrent_fn(self, player_params: PlayerParams) -> RecurrentFn:
         """How a thought leads to another."""
-        stage, every = self.stage(mind), self.config.infer_every
-        others = self._others(mind)
+        dynamics, every = self.dynamics(player_params), self.config.infer_every
+        others = self._others(player_params)
 
-        def expand(thought: Thought, action: jax.Array, chance: Chance) -> Reached:
+        def recurrent_fn(thought: Thought, action: jax.Array, chance: Chance) -> Reached:
             joint = jnp.append(action, drawn_by(chance.others, thought.others))
-            place, turn = stage.simulate(thought.place, joint, chance.world)
-            scene, depth = stage.scene(place), thought.depth + 1
+            embedding, transition = dynamics.simulate(thought.embedding, joint, chance.world)
+            observation, depth = dynamics.observation(embedding), thought.depth + 1
             memory, inferred, goals = thought.memory, thought.inferred, thought.goals
             if every:
-                memory, fresh = self.actor.infer(mind, memory, scene.view)
+                memory, fresh = self.actor.infer(player_params, memory, observation.view)
                 inferred = jnp.where(depth % every == 0, fresh, inferred)
                 goals = self.actor.context.about_others(inferred)
-            after, leaf = self._thought(mind, others, place, scene, memory, inferred, goals, depth)
-            return Reached(after, leaf, turn.reward[0], turn.ended)
+            after, leaf = self._thought(
+                player_params, others, embedding, observation, memory, inferred, goals, depth
+            )
+            return Reached(after, leaf, transition.reward[0], transition.ended)
 
-        return expand
+        return recurrent_fn
 
     def _thought(
         self,
-        mind: Mind,
+        player_params: PlayerParams,
         others: Others,
-        place: Place,
-        scene: Scene,
+        embedding: Embedding,
+        observation: Observation,
         memory: Memory,
         inferred: jax.Array,
         goals: jax.Array,
         depth: jax.Array,
     ) -> tuple[Thought, Leaf]:
-        logits, value = self.actor.judge(mind.policy, scene.view, inferred)
-        probabilities = jnp.exp(others(scene, inferred, goals))
-        return Thought(place, memory, inferred, goals, probabilities, depth), Leaf(logits, value)
+        logits, value = self.actor.policy_and_value(
+            player_params.policy, observation.view, inferred
+        )
+        probabilities = jnp.exp(others(observation, inferred, goals))
+        return Thought(embedding, memory, inferred, goals, probabilities, depth), Leaf(
+            logits, value
+        )
 
-    def _others(self, mind: Mind) -> Others:
+    def _others(self, player_params: PlayerParams) -> Others:
         """What the others do by models of them, or as oneself would in their place."""
-        if mind.opponents is not None:
+        if player_params.opponents is not None:
             actions = len(self.game.action_names)
-            predict = predictor(mind.opponents, self.game.shape, self.game.seats, actions)
-            return lambda scene, _, goals: predict(scene.view, scene.legal, goals)
+            predict = predictor(player_params.opponents, self.game.shape, self.game.seats, actions)
+            return lambda observation, _, goals: predict(observation.view, observation.legal, goals)
 
-        def as_oneself(scene: Scene, inferred: jax.Array, _: jax.Array) -> jax.Array:
+        def as_oneself(observation: Observation, inferred: jax.Array, _: jax.Array) -> jax.Array:
             def judged(view: View) -> jax.Array:
-                return self.actor.judge(mind.policy, view, inferred)[0]
+                return self.actor.policy_and_value(player_params.policy, view, inferred)[0]
 
-            return jax.vmap(judged)(others_views(scene.view, scene.legal))
+            return jax.vmap(judged)(others_views(observation.view, observation.legal))
 
         return as_oneself
 

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 from hopplus.config import ConfigError
 from hopplus.games.game import Game, Target
 from hopplus.games.grid import STAY
-from hopplus.models.chance import draw
+from hopplus.models.sampling import draw
 from hopplus.players.choice import act_from
 from hopplus.players.player import Own, Plain, Player
 from hopplus.registry import Registry, import_named

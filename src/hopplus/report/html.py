@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from hopplus.report.numbers import plain
 from hopplus.report.page import Page
-from hopplus.report.words import Words
+from hopplus.report.translations import Translations
 from hopplus.runs.checkpoint import write_durably
 from hopplus.runs.folder import clear_errors
 
@@ -44,7 +44,7 @@ def page_text(page: Page) -> str:
     template = Environment(
         loader=FileSystemLoader(HERE), autoescape=True, trim_blocks=True, lstrip_blocks=True
     )
-    words = Words(page.language)
+    words = Translations(page.language)
     template.filters |= {"image": _image, "json": as_json}
     script = _script() if any(section.view for section in page.sections) else ""
     return template.get_template("page.html").render(

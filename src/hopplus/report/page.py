@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from hopplus.report.numbers import said
-from hopplus.report.words import Language
+from hopplus.report.translations import Language
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -12,13 +12,13 @@ import equinox as eqx
 import jax
 import numpy as np
 
-from hopplus.cli.options import check_games, check_positive, check_seed
 from hopplus.cli.paged import show
+from hopplus.cli.reading.options import check_games, check_positive, check_seed
 from hopplus.config import GameConfig, default_game
 from hopplus.games import make_game
 from hopplus.games.game import Game, board_size
-from hopplus.learning.rollout import Play, rollout, start
-from hopplus.players.seating import Seating, seat_players
+from hopplus.play.rollout import Play, rollout, start
+from hopplus.play.seating import Seating, seat_players
 from hopplus.report.page import Page, Section
 from hopplus.runs.watchdog import Watchdog
 from hopplus.runtime import device_line

@@ -11,8 +11,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from hopplus.cli.options import check_games, check_positive, check_seed
 from hopplus.cli.paged import show
+from hopplus.cli.reading.options import check_games, check_positive, check_seed
 from hopplus.config import (
     ConfigError,
     GameConfig,
@@ -23,10 +23,10 @@ from hopplus.config import (
 )
 from hopplus.games import make_game
 from hopplus.games.game import board_size, views
+from hopplus.planning.dynamics import Chance, draw_chance
 from hopplus.planning.search import Found, Leaf, Reached, search
-from hopplus.planning.simulate import Chance, draw_chance
 from hopplus.players.actor import make_actor
-from hopplus.players.mind import Mind
+from hopplus.players.parameters import PlayerParams
 from hopplus.players.planner import Planner, Thought, with_search
 from hopplus.report.page import Column, Page, Section
 from hopplus.runs.progress import Progress
@@ -34,7 +34,7 @@ from hopplus.runs.watchdog import say
 from hopplus.runtime import device_line
 
 CURVE = (50, 100, 200, 400)  # simulations
-Searching = Callable[[jax.Array], jax.Array]  # a key -> the roots' values [lanes]
+Searching = Callable[[jax.Array], jax.Array]  # a key -> the roots' values [replicas]
 
 
 @dataclass(frozen=True)
@@ -147,83 +147,89 @@ def make_planner(config: TrainConfig, search: SearchConfig) -> Planner:
 
 
 class Roots:
-    """Fresh minds in every seat of fresh games, about to decide."""
+    """Fresh parameters in every seat of fresh games, about to decide."""
 
     def __init__(self, config: TrainConfig, search: SearchConfig, games: int, seed: int) -> None:
         self.planner = make_planner(config, search)
         game = self.planner.game
         self.config, self.games = search.within(game.horizon), games
         self.seats = game.seats
-        key_minds, key_games = jax.random.split(jax.random.key(seed))
+        key_params, key_games = jax.random.split(jax.random.key(seed))
         init = jax.jit(jax.vmap(self.planner.init))
-        self.minds: Mind = init(jax.random.split(key_minds, game.seats))
+        self.param_sets: PlayerParams = init(jax.random.split(key_params, game.seats))
         self.keys = jax.random.split(key_games, games)
 
-    def thoughts(self, minds: Mind) -> tuple[Thought, Leaf]:
+    def thoughts(self, param_sets: PlayerParams) -> tuple[Thought, Leaf]:
         """[seats, games, ...] where every seat stands."""
         game, planner = self.planner.game, self.planner
 
         def of_game(key: jax.Array) -> Any:
             seen = views(game, game.init(key))
             over_seats = jax.vmap(planner.root, in_axes=(0, None, 0))
-            return over_seats(minds, planner.start(), seen)
+            return over_seats(param_sets, planner.start(), seen)
 
         found: tuple[Thought, Leaf] = jax.vmap(of_game, out_axes=1)(self.keys)
         return found
 
-    def expand(self, minds: Mind, node: Any, action: jax.Array, chance: Chance) -> Reached:
-        """All lanes [seats, L, ...] one step on."""
+    def recurrent_fn(
+        self, param_sets: PlayerParams, node: Any, action: jax.Array, chance: Chance
+    ) -> Reached:
+        """All replicas [seats, L, ...] one step on."""
 
-        def of_seat(mind: Mind, *lane: Any) -> Reached:
-            return jax.vmap(self.planner.expand(mind))(*lane)
+        def of_seat(player_params: PlayerParams, *replica: Any) -> Reached:
+            return jax.vmap(self.planner.recurrent_fn(player_params))(*replica)
 
-        return jax.vmap(of_seat)(minds, node, action, chance)
+        return jax.vmap(of_seat)(param_sets, node, action, chance)
 
 
 def ours(roots: Roots) -> Searching:
     """The search of this package."""
     c = roots.config
 
-    def run(minds: Mind, key: jax.Array) -> jax.Array:
-        thoughts, leaves = roots.thoughts(minds)
+    def run(param_sets: PlayerParams, key: jax.Array) -> jax.Array:
+        thoughts, leaves = roots.thoughts(param_sets)
         shape = (roots.seats, roots.games, c.trees, c.simulations or 0)
         chances = draw_chance(key, shape, roots.seats - 1)
 
-        def of_seat(mind: Mind, thoughts: Thought, leaves: Leaf, chances: Chance) -> Found:
+        def of_seat(
+            player_params: PlayerParams, thoughts: Thought, leaves: Leaf, chances: Chance
+        ) -> Found:
             def one(thought: Thought, leaf: Leaf, chance: Chance) -> Found:
-                return search(roots.planner.expand(mind), thought, leaf, chance, c)
+                return search(roots.planner.recurrent_fn(player_params), thought, leaf, chance, c)
 
             over_trees = jax.vmap(one, in_axes=(None, None, 0))
             return jax.vmap(over_trees)(thoughts, leaves, chances)
 
-        return jax.vmap(of_seat)(minds, thoughts, leaves, chances).value
+        return jax.vmap(of_seat)(param_sets, thoughts, leaves, chances).value
 
     compiled = jax.jit(run)
-    return lambda key: compiled(roots.minds, key)
+    return lambda key: compiled(roots.param_sets, key)
 
 
 def mctx_search(roots: Roots, depth: int | None) -> Searching:
     """That of mctx, with its own PUCT and the same weight of the prior."""
     import mctx  # a peer, not a dependency
 
-    c, lanes = roots.config, roots.games * roots.config.trees
+    c, replicas = roots.config, roots.games * roots.config.trees
 
-    def run(minds: Mind, key: jax.Array) -> jax.Array:
+    def run(param_sets: PlayerParams, key: jax.Array) -> jax.Array:
         def flat(leaf: jax.Array) -> jax.Array:
-            return leaf.reshape(roots.seats * lanes, *leaf.shape[2:])
+            return leaf.reshape(roots.seats * replicas, *leaf.shape[2:])
 
         thoughts, leaves = jax.tree.map(
-            lambda leaf: flat(jnp.repeat(leaf, c.trees, axis=1)), roots.thoughts(minds)
+            lambda leaf: flat(jnp.repeat(leaf, c.trees, axis=1)), roots.thoughts(param_sets)
         )
 
         def by_seat(tree: Any) -> Any:
             return jax.tree.map(
-                lambda leaf: leaf.reshape(roots.seats, lanes, *leaf.shape[1:]), tree
+                lambda leaf: leaf.reshape(roots.seats, replicas, *leaf.shape[1:]), tree
             )
 
-        def recurrent(minds: Mind, key: jax.Array, action: jax.Array, node: Any) -> Any:
-            chance = draw_chance(key, (roots.seats, lanes), roots.seats - 1)
-            reached = roots.expand(minds, by_seat(node), by_seat(action), chance)
+        def recurrent(
+            param_sets: PlayerParams, key: jax.Array, action: jax.Array, node: Any
+        ) -> Any:
+            chance = draw_chance(key, (roots.seats, replicas), roots.seats - 1)
+            reached = roots.recurrent_fn(param_sets, by_seat(node), by_seat(action), chance)
             reached = jax.tree.map(flat, reached)
             after = mctx.RecurrentFnOutput(
                 reward=reached.reward,
@@ -240,7 +246,7 @@ def mctx_search(roots: Roots, depth: int | None) -> Searching:
             return action
 
         tree = mctx.search(
-            minds,
+            param_sets,
             key,
             root=mctx.RootFnOutput(
                 prior_logits=leaves.prior, value=leaves.value, embedding=thoughts
@@ -255,7 +261,7 @@ def mctx_search(roots: Roots, depth: int | None) -> Searching:
         return value
 
     compiled = jax.jit(run)
-    return lambda key: compiled(roots.minds, key)
+    return lambda key: compiled(roots.param_sets, key)
 
 
 def measure_search(

@@ -10,14 +10,14 @@ import jax.numpy as jnp
 import numpy as np
 import tyro
 
-from hopplus.cli.options import check_positive
 from hopplus.cli.paged import show
+from hopplus.cli.reading.options import check_positive
 from hopplus.config import TrainConfig
 from hopplus.games import make_game
 from hopplus.games.game import board_size
+from hopplus.learning.compilation import first_and_next
+from hopplus.learning.from_run import make_learner
 from hopplus.learning.learner import Learner
-from hopplus.learning.programs import first_and_next
-from hopplus.learning.restore import make_learner
 from hopplus.report.page import Page, Section
 from hopplus.runs.watchdog import Watchdog
 from hopplus.runtime import device_line

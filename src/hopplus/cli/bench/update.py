@@ -8,11 +8,11 @@ from typing import Any
 import jax
 import numpy as np
 
-from hopplus.cli.options import check_positive
 from hopplus.cli.paged import show
+from hopplus.cli.reading.options import check_positive
 from hopplus.config import GameConfig, TrainConfig, default_game
-from hopplus.learning.programs import first_and_next
-from hopplus.learning.restore import make_learner
+from hopplus.learning.compilation import first_and_next
+from hopplus.learning.from_run import make_learner
 from hopplus.presets import PRESETS
 from hopplus.report.page import Column, Page, Section
 from hopplus.runs.progress import Progress

@@ -7,14 +7,14 @@ from typing import Annotated
 import tyro
 
 from hopplus.cli.diagnose.ending import finish
-from hopplus.cli.options import check_positive, check_seat, check_seed
-from hopplus.cli.subject import find_subject, game_of
+from hopplus.cli.reading.options import check_positive, check_seat, check_seed
+from hopplus.cli.reading.subject import find_subject, game_of
 from hopplus.config import ConfigError, GameConfig, default_game
 from hopplus.diagnosis.adaptation import ENOUGH_TRIALS, diagnose_adaptation
 from hopplus.diagnosis.introspection import introspect
 from hopplus.games import make_game
 from hopplus.presets import PRESETS
-from hopplus.report.understanding import understanding_sections
+from hopplus.report.pages.introspection import understanding_sections
 from hopplus.runs.progress import Progress
 
 TIMES = (0, 1, 2, 4, 6, 8, 12, 16, 24)
@@ -22,7 +22,8 @@ TIMES = (0, 1, 2, 4, 6, 8, 12, 16, 24)
 
 @dataclass(frozen=True)
 class DiagnoseAdaptation:
-    """Watch a run's player among scripted company: can it be read from what it infers who they are,
+    """Watch a run's player among scripted co-players: can it be read from what it infers who they
+    are,
     do its models tell what they do, and does its policy listen?"""
 
     subject: Annotated[tuple[str, ...], tyro.conf.Positional]
@@ -31,7 +32,7 @@ class DiagnoseAdaptation:
     episodes: int = 2
     """Episodes of a trial."""
     trials: int = ENOUGH_TRIALS
-    """Trials, about so many for each seed; as many among every company."""
+    """Trials, about so many for each seed; as many among every lineup."""
     seat: int = 0
     """Where it sits."""
     seed: int = 0

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import tyro
 
-from hopplus.cli.options import check_positive, check_seed
+from hopplus.cli.reading.options import check_positive, check_seed
 from hopplus.config import ConfigError, GameConfig, TrainConfig, default_game
 from hopplus.diagnosis.faults import Fault, find_fault
 from hopplus.diagnosis.subject import (
@@ -17,8 +17,8 @@ from hopplus.diagnosis.subject import (
     restore_subject,
     train_subject,
 )
-from hopplus.learning.names import is_guest
-from hopplus.learning.restore import seat_names
+from hopplus.learning.from_run import seat_names
+from hopplus.play.names import is_background
 from hopplus.presets import PRESETS
 from hopplus.runs.folder import RunFolder, open_run
 
@@ -72,7 +72,7 @@ class Diagnosing:
             config = PRESETS[self.subject]
             config = replace(config, game=self.game, steps=self.steps or steps, seed=self.seed)
             return Opened(config, find_fault(self.fault, config))
-        if not Path(self.subject).exists() and not is_guest(self.subject):
+        if not Path(self.subject).exists() and not is_background(self.subject):
             near = get_close_matches(self.subject, PRESETS, 1)
             hint = f" (did you mean {near[0]}?)" if near else ""
             raise ConfigError(
@@ -95,12 +95,12 @@ class Diagnosing:
             raise ConfigError(f"{wrong[0]} is given, but {why}")
 
     def _make_subject(
-        self, opened: Opened, lanes: int, on_step: OnStep, steady: bool = False
+        self, opened: Opened, replicas: int, on_step: OnStep, steady: bool = False
     ) -> Subject:
         """The run as it was left, or the preset, trained now."""
         if opened.run:
-            return restore_subject(opened.run, lanes, steady)
-        laboratory = make_laboratory(opened.config, opened.fault, lanes)
+            return restore_subject(opened.run, replicas, steady)
+        laboratory = make_laboratory(opened.config, opened.fault, replicas)
         return train_subject(self.subject, laboratory, self.seed, on_step)
 
     def _page(self, name: str) -> Path:

@@ -8,15 +8,15 @@ from typing import Annotated
 import tyro
 
 from hopplus.cli.diagnose.measures import measure_sections
-from hopplus.cli.options import check_positive
 from hopplus.cli.paged import this_command, written
+from hopplus.cli.reading.options import check_positive
 from hopplus.diagnosis.finding import to_json
 from hopplus.diagnosis.models.diagnosis import MOST_ROWS, make_diagnosis, measure_seeds
 from hopplus.diagnosis.models.measures import Measures, write_measures
-from hopplus.learning.dataset import open_data
-from hopplus.learning.parts import load_parts
+from hopplus.recorded.dataset import open_data
+from hopplus.recorded.models import load_parts
 from hopplus.report.figures.models import write_figures
-from hopplus.report.models import measured_page
+from hopplus.report.pages.models import measured_page
 from hopplus.report.terminal import print_sections
 from hopplus.runs.folder import open_run
 from hopplus.runs.watchdog import Watchdog

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from hopplus.cli.diagnose.common import Diagnosing
 from hopplus.cli.diagnose.ending import finish
-from hopplus.cli.options import check_positive, check_seed
+from hopplus.cli.reading.options import check_positive, check_seed
 from hopplus.config import ConfigError
 from hopplus.diagnosis.seats.ablation import list_rungs
 from hopplus.diagnosis.seats.checks import SeatsSettings
@@ -63,8 +63,8 @@ class DiagnoseSeats(Diagnosing):
                     progress.total += most
                 progress.advance(1, note)
 
-            lanes = 1 if opened.run else self.seeds
-            subject = self._make_subject(opened, lanes, on_step)
+            replicas = 1 if opened.run else self.seeds
+            subject = self._make_subject(opened, replicas, on_step)
             found = diagnose_seats(subject, opened.fault, settings, on_step)
         return self._finish(found, config.ppo.steps)
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 from hopplus.cli.diagnose.common import Diagnosing
 from hopplus.cli.diagnose.ending import finish
-from hopplus.cli.options import check_positive
+from hopplus.cli.reading.options import check_positive
 from hopplus.diagnosis.value_loss.diagnosis import ValueLossDiagnosis, diagnose_value_loss
 from hopplus.diagnosis.value_loss.experiments import LANES
 from hopplus.report.figures.value_loss import (

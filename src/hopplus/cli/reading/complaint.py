@@ -13,6 +13,7 @@ RENAMED = {
     "--world.model.head": "it is --world.head",
     "--world.model.hidden": "it is --world.hidden",
     "--world.model.channel-weights": "it is --world.channel-weights",
+    "--ppo.mix": "it is --ppo.gae-lambda",
 }
 # And those of some commands.
 RENAMED_IN = {
@@ -37,7 +38,7 @@ MOVED = {
 ALIASES = {
     ("lr", "step-size"): ("learning-rate",),
     ("gamma",): ("discount",),
-    ("lam", "lambda", "gae-lambda", "gae"): ("mix",),
+    ("lam", "lambda", "gae"): ("gae-lambda",),
     ("batch", "batch-size"): ("minibatches", "batch"),
     ("minibatch-size", "num-minibatches", "n-minibatches"): ("minibatches",),
     ("hidden", "hidden-size", "hidden-dim", "hiddens"): ("hidden",),

@@ -8,21 +8,21 @@ import jax
 import numpy as np
 from rich.console import Console
 
-from hopplus.cli.options import check_positive
-from hopplus.cli.players import Playing
+from hopplus.cli.reading.options import check_positive
+from hopplus.cli.reading.players import Playing
 from hopplus.cli.replay.panel import line_cells, panel
 from hopplus.cli.replay.screen import standard_screen
 from hopplus.cli.replay.viewer import view
 from hopplus.config import ConfigError, check
-from hopplus.evaluation.film import film, frames_of
-from hopplus.evaluation.recording import CHOSEN, Plain
-from hopplus.evaluation.replays import enough, numbered, play_key, recorded, replays
-from hopplus.evaluation.watch import seated, watch
+from hopplus.evaluation.replay.film import film, frames_of
+from hopplus.evaluation.replay.recording import CHOSEN, Plain
+from hopplus.evaluation.replay.replays import enough, numbered, play_key, recorded, replays
+from hopplus.evaluation.replay.watch import seated, watch
 from hopplus.games.game import Game
 from hopplus.games.render import Frame, terminal
-from hopplus.learning.company import Company
-from hopplus.learning.rollout import Play, begin
-from hopplus.players.seating import Seating
+from hopplus.play.lineup import Lineup
+from hopplus.play.rollout import Play, begin
+from hopplus.play.seating import Seating
 from hopplus.runs.progress import Progress
 from hopplus.runs.watchdog import Watchdog
 from hopplus.types import State
@@ -49,23 +49,23 @@ class Replay(Playing):
 
     def run(self) -> int:
         self._check()
-        _, game, company, _ = self.setup()
+        _, game, lineup, _ = self.setup()
         if self.seat is not None:
             allowed = f"from 0 to {game.seats - 1}"
             check(0 <= self.seat < game.seats, "--seat", self.seat, allowed)
         screen = None if self.out or self.json else standard_screen()
         colour = Console().is_terminal and not Console().no_color
         if self.json or screen:
-            replay = self._telling(game, company)
+            replay = self._telling(game, lineup)
             if screen:
                 view(replay, screen, self.seat or 0, colour=colour)
             else:
                 print(json.dumps(replay, allow_nan=False))
         elif self.seat is not None:
-            replay = self._recorded(game, company)
-            print("\n\n".join(_moments(replay, self.seat, colour=colour)))
+            replay = self._recorded(game, lineup)
+            print("\n\n".join(_transitions(replay, self.seat, colour=colour)))
         else:
-            frames = self._film(game, company)
+            frames = self._film(game, lineup)
             if self.out:
                 self._write(self.out, frames)
             else:
@@ -101,28 +101,28 @@ class Replay(Playing):
         found: Play = begun(state, key)
         return found
 
-    def _film(self, game: Game, company: Company) -> list[Frame]:
+    def _film(self, game: Game, lineup: Lineup) -> list[Frame]:
         key_params, _ = jax.random.split(jax.random.key(self.seed))
-        play = jax.tree.map(lambda leaf: leaf[0], self._begun(game, company.seating))
+        play = jax.tree.map(lambda leaf: leaf[0], self._begun(game, lineup.seating))
         with Watchdog():
-            params = company.init(key_params)
-            return film(game, company.seating, params, play, f"episode {self.episode or 0}")
+            params = lineup.init(key_params)
+            return film(game, lineup.seating, params, play, f"episode {self.episode or 0}")
 
-    def _telling(self, game: Game, company: Company) -> Plain:
+    def _telling(self, game: Game, lineup: Lineup) -> Plain:
         """The episode that is asked for, or those that tell most."""
         if self.layout or self.episode is not None:
-            return self._recorded(game, company)
-        among = self.among or enough(company)
+            return self._recorded(game, lineup)
+        among = self.among or enough(lineup)
         with Progress("playing", among, "episodes") as progress:
-            replay = replays(game, company, self.seed, among)
+            replay = replays(game, lineup, self.seed, among)
             progress.advance(among)
         return replay
 
-    def _recorded(self, game: Game, company: Company) -> Plain:
+    def _recorded(self, game: Game, lineup: Lineup) -> Plain:
         with Watchdog():
-            seating, params = seated(company)
+            seating, params = seated(lineup)
             seen = watch(game, seating, params, self._begun(game, seating))
-            return recorded(game, company, seen, {CHOSEN: 0}, self.episode or 0)
+            return recorded(game, lineup, seen, {CHOSEN: 0}, self.episode or 0)
 
     def _write(self, out: Path, frames: list[Frame]) -> None:
         gif = out.suffix.lower() == ".gif"
@@ -140,7 +140,7 @@ class Replay(Playing):
         print(f"{what} written to {out}")
 
 
-def _moments(replay: Plain, seat: int, *, colour: bool) -> list[str]:
+def _transitions(replay: Plain, seat: int, *, colour: bool) -> list[str]:
     """Every moment of the first episode, and what a seat thinks then."""
     episode = replay["episodes"][0]
     return [

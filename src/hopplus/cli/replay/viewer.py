@@ -9,8 +9,8 @@ from rich.text import Text
 
 from hopplus.cli.replay.panel import line_cells, panel
 from hopplus.cli.replay.screen import Screen
-from hopplus.evaluation.film import frames_of
-from hopplus.evaluation.recording import Plain
+from hopplus.evaluation.replay.film import frames_of
+from hopplus.evaluation.replay.recording import Plain
 from hopplus.games.render import Frame, amount, printable, terminal
 
 SPEEDS = (0.5, 1, 2, 4, 8, 16)  # moments a second
@@ -95,11 +95,11 @@ def shown(replay: Plain, place: Place, columns: int, *, colour: bool) -> list[st
     lines = [head, _status(replay, place)]
     if place.helping:
         return [*lines, "", *HELP]
-    beside = panel(replay, episode, place.step, place.seat)
+    thoughts = panel(replay, episode, place.step, place.seat)
     wide = max(_width(line) for frame in frames for line in _board(frame))  # at all moments alike
     if columns < wide + GAP + PANEL:
-        return [*lines, *board, "", *beside]
-    pairs = zip_longest(board, ["", *beside], fillvalue="")
+        return [*lines, *board, "", *thoughts]
+    pairs = zip_longest(board, ["", *thoughts], fillvalue="")
     return lines + [one + " " * (wide + GAP - _width(one)) + two for one, two in pairs]
 
 

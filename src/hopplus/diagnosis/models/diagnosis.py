@@ -10,8 +10,8 @@ from hopplus.diagnosis.models.heldout import held_out
 from hopplus.diagnosis.models.measures import Measures
 from hopplus.diagnosis.models.opponent import OpponentDiagnosis
 from hopplus.diagnosis.models.world import WorldDiagnosis
-from hopplus.learning.dataset import Data
-from hopplus.learning.parts import Setting
+from hopplus.recorded.dataset import Data
+from hopplus.recorded.models import Setting
 from hopplus.types import Params
 
 MOST_ROWS = 200_000  # that are measured by

@@ -14,11 +14,11 @@ from hopplus.diagnosis.models.classes import mean_area
 from hopplus.diagnosis.models.heldout import HeldOut
 from hopplus.diagnosis.models.measures import Measures
 from hopplus.diagnosis.probe import fit_probe, project
-from hopplus.learning.parts import Setting
-from hopplus.learning.samples import Sampler, Source
 from hopplus.models.goal import GoalPart
 from hopplus.models.nets import binary_loss
 from hopplus.players.scripted import drawn_from
+from hopplus.recorded.models import Setting
+from hopplus.recorded.samples import Sampler, Source
 from hopplus.types import Params
 
 SHOWN = 2000  # goals in the projection

@@ -9,9 +9,9 @@ import numpy as np
 
 from hopplus.config import ConfigError
 from hopplus.games.game import Game
-from hopplus.learning.dataset import Data, Shard, is_held_out
-from hopplus.learning.record import Rows
-from hopplus.learning.samples import Source, seat_steps, source_of
+from hopplus.recorded.dataset import Data, Shard, is_held_out
+from hopplus.recorded.record import Rows
+from hopplus.recorded.samples import Source, seat_steps, source_of
 
 
 @dataclass(frozen=True)

@@ -20,10 +20,10 @@ import numpy as np
 from hopplus.config import ConfigError
 from hopplus.diagnosis.models.heldout import HeldOut
 from hopplus.games.game import Game
-from hopplus.learning.record import view_at
-from hopplus.learning.samples import Source
 from hopplus.players.player import Player
 from hopplus.players.scripted import drawn_from, scripted
+from hopplus.recorded.record import view_at
+from hopplus.recorded.samples import Source
 
 IMPOSSIBLE = -1e3  # a log-likelihood that rules a player out and still can be added up
 

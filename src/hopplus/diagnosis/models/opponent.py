@@ -19,9 +19,9 @@ from hopplus.diagnosis.models.classes import (
 from hopplus.diagnosis.models.heldout import HeldOut
 from hopplus.diagnosis.models.measures import Measures
 from hopplus.diagnosis.models.observers import Observer, observe
-from hopplus.evaluation.watch import LEAST, Watched
-from hopplus.learning.parts import Setting
-from hopplus.learning.samples import Sampler, Source
+from hopplus.evaluation.replay.watch import LEAST, Watched
+from hopplus.recorded.models import Setting
+from hopplus.recorded.samples import Sampler, Source
 from hopplus.types import Params
 
 

@@ -7,20 +7,20 @@ import jax
 import numpy as np
 
 from hopplus.diagnosis.models.heldout import HeldOut
-from hopplus.evaluation.watch import Watched, anyone
+from hopplus.evaluation.replay.watch import Watched, anyone
 from hopplus.games.game import Game, views
-from hopplus.learning.company import Company
-from hopplus.learning.dataset import Shard, players_of
-from hopplus.learning.record import Rows, aims, packed
-from hopplus.players.insight import actor_of
+from hopplus.play.introspection import actor_of
+from hopplus.play.lineup import Lineup
+from hopplus.recorded.dataset import Shard, players_of
+from hopplus.recorded.record import Rows, aims, packed
 from hopplus.types import State
 
 
-def record_watched(game: Game, company: Company, seen: Watched) -> HeldOut:
+def record_watched(game: Game, lineup: Lineup, seen: Watched) -> HeldOut:
     """All of the watched episodes as recorded play; those who have learned are of one kind."""
     seats = [
         ["learned" if actor_of(one) else one.name for one in anyone(player)]
-        for player in company.seating.players
+        for player in lineup.seating.players
     ]
     players = players_of(seats)
     number = np.zeros((game.seats, max(map(len, seats))), np.int16)

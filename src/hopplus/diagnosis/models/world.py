@@ -15,9 +15,9 @@ from hopplus.diagnosis.models.heldout import HeldOut
 from hopplus.diagnosis.models.measures import Measures
 from hopplus.diagnosis.models.world_errors import Errors, measure_errors
 from hopplus.games.game import Game
-from hopplus.learning.parts import Setting
-from hopplus.learning.samples import Sampler, Source
 from hopplus.models.world import Prediction, World, imagined
+from hopplus.recorded.models import Setting
+from hopplus.recorded.samples import Sampler, Source
 from hopplus.types import Params, Sample, View
 
 BINS = 20  # of the calibration of cells

@@ -52,12 +52,12 @@ def run_ablation(
 ) -> dict[str, Ordering]:
     """Short runs of each rung, all with seeds of their own: in which do seats differ?"""
     ladder = {}
-    lanes = max(subject.laboratory.lanes, len(late_returns(subject.records)), LEAST_RUNS)
+    replicas = max(subject.laboratory.replicas, len(late_returns(subject.records)), LEAST_RUNS)
     for number, (name, config) in enumerate(list_rungs(subject.config, fewer).items(), start=1):
         if fault.own and config.ppo.parameters == "shared":
             continue  # a fault of one seat's own parameters cannot be built in there
-        short = replace(config, steps=steps, seeds=lanes)
-        laboratory = build_laboratory(short, subject.laboratory.make, lanes)
+        short = replace(config, steps=steps, seeds=replicas)
+        laboratory = build_laboratory(short, subject.laboratory.make, replicas)
         seed = (subject.config.seed + 1000 * number) % 2**31
         trained = train_subject(name, laboratory, seed, on_step)
         ladder[name] = compare_runs(late_returns(trained.records))

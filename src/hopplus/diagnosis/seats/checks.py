@@ -22,7 +22,7 @@ from hopplus.diagnosis.seats.ordering import (
 from hopplus.diagnosis.seats.returns import late_returns
 from hopplus.diagnosis.subject import OnStep, Subject, last_fifth
 from hopplus.games.game import Game
-from hopplus.learning.auxiliary_models import AUXILIARY_MODELS
+from hopplus.learning.auxiliary.table import AUXILIARY_MODELS
 
 # Many figures are compared, so that a p-value of one in a hundred would often be chance.
 SURE = 0.001  # p-value below which seats of a game or of models are said to differ

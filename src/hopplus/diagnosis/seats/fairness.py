@@ -16,9 +16,9 @@ import numpy as np
 from hopplus.diagnosis.seats.ordering import Ordering, compare_episodes
 from hopplus.evaluation.evaluate import evaluate, first_episodes
 from hopplus.games.game import Game, repeat_step, views
-from hopplus.learning.rollout import begin, rollout, start
+from hopplus.play.rollout import begin, rollout, start
+from hopplus.play.seating import Seating
 from hopplus.players.scripted import scripted
-from hopplus.players.seating import Seating
 from hopplus.types import State
 
 CLOSE = 1e-5  # rewards that differ by less are equal

@@ -36,9 +36,9 @@ MORE_GAMES = "give it more games (--ppo.games)."
 
 @dataclass(frozen=True)
 class ValueLossEvidence:
-    """What the checks look at: one more update of one lane, its models, and the experiments."""
+    """What the checks look at: one more update of one replica, its models, and the experiments."""
 
-    subject: Subject  # its log has no row of that update, which has lanes where a log has seeds
+    subject: Subject  # its log has no row of that update, which has replicas where a log has seeds
     lesson: Lesson
     sources: Sources
     targets: TargetErrors
@@ -225,22 +225,22 @@ def check_horizon(evidence: ValueLossEvidence) -> Check | None:
     """What Monte-Carlo returns add."""
     if not evidence.real:
         return None
-    errors, mix = evidence.targets, evidence.subject.config.ppo.mix
+    errors, gae_lambda = evidence.targets, evidence.subject.config.ppo.gae_lambda
     noisy = errors.monte_carlo > FAR * errors.gae and evidence.loss > 0.5 * evidence.variance
     ended = all_finite(errors.monte_carlo, errors.gae)
     says = "No episode ended in what was learned from, so that its returns are not known."
     if ended:
         says = (
             f"Against Monte-Carlo returns the squared error is {errors.monte_carlo:.3g}, against"
-            f" GAE's (0.95) {errors.gae:.3g}; the run learns with lambda {mix:g}."
+            f" GAE's (0.95) {errors.gae:.3g}; the run learns with lambda {gae_lambda:g}."
         )
     return Check(
         "Monte-Carlo or GAE",
         says,
-        "horizon" if mix > 0.99 and noisy else None,
+        "horizon" if gae_lambda > 0.99 and noisy else None,
         dict(vars(errors)),
         "" if ended else "Give it more games (--ppo.games).",
-        decides=mix > 0.99,  # else there is no noise of Monte-Carlo returns to look for
+        decides=gae_lambda > 0.99,  # else there is no noise of Monte-Carlo returns to look for
     )
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hopplus.diagnosis.finding import Diagnosis, conclude, read_illnesses, run_checks
-from hopplus.diagnosis.laboratory import lane_of
+from hopplus.diagnosis.laboratory import replica_of
 from hopplus.diagnosis.subject import OnStep, Subject
 from hopplus.diagnosis.value_loss.checks import CHECKS, ValueLossEvidence
 from hopplus.diagnosis.value_loss.experiments import run_experiments
@@ -23,7 +23,7 @@ class ValueLossDiagnosis(Diagnosis):
     @property
     def seats(self) -> list[list[int]]:
         """[sets] whose parameters they are."""
-        found: list[list[int]] = self.seen.subject.learner.beside.seats.tolist()
+        found: list[list[int]] = self.seen.subject.learner.auxiliary.seats.tolist()
         return found
 
     @property
@@ -35,12 +35,12 @@ class ValueLossDiagnosis(Diagnosis):
 def diagnose_value_loss(subject: Subject, updates: int, on_step: OnStep) -> ValueLossDiagnosis:
     """Look into one more update, then run the experiments for so many updates."""
     learner, lab = subject.learner, subject.laboratory
-    minds = lane_of(subject.learning.params[learner.learning], 0)
+    param_sets = replica_of(subject.learning.params[learner.learning], 0)
     _, _, shown = lab.update(subject.learning, lab.as_it_is())
-    lesson = lane_of(shown, 0)
+    lesson = replica_of(shown, 0)
     sources = describe_sources(lesson)
     on_step("looked at what values learn from")
-    models = (lab, minds, lesson.trajectory)
+    models = (lab, param_sets, lesson.trajectory)
     targets, world = compare_targets(learner, lesson.trajectory), measure_world(*models)
     # Without imagination, models of the others have no part in what values learn.
     opponents = measure_opponents(*models) if world else None

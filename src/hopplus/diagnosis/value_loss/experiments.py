@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from hopplus.diagnosis.laboratory import lanes_of
+from hopplus.diagnosis.laboratory import replicas_of
 from hopplus.diagnosis.subject import OnStep, Subject
 
 AS_IT_IS, REAL_ONLY = "as it is", "real steps only"
@@ -41,7 +41,7 @@ class Experiment:
 
 def run_experiments(subject: Subject, updates: int, on_step: OnStep) -> list[Experiment]:
     """So many updates of each; none of a learner that imagines nothing."""
-    if not subject.learner.beside.dreams:
+    if not subject.learner.auxiliary.imagined_rollouts:
         return []
     lab = subject.laboratory
     critic = subject.config.imagine.critic_on == "both"
@@ -51,24 +51,24 @@ def run_experiments(subject: Subject, updates: int, on_step: OnStep) -> list[Exp
         if change.get("critic", not critic) != critic  # what it is already needs no experiment
     ]
     switch = lab.switches([lab.usual(**CHANGES[name]) for name in names])
-    now = lanes_of(subject.learning, [0] * len(names))
+    now = replicas_of(subject.learning, [0] * len(names))
     records = []
     for number in range(updates):
         now, record, _ = lab.update(now, switch)
         records.append(record)
         on_step(f"experiments, update {number + 1} of {updates}")
 
-    def series(name: str, lane: int) -> list[float]:
-        return [float(np.mean(record[name][lane])) for record in records if name in record]
+    def series(name: str, replica: int) -> list[float]:
+        return [float(np.mean(record[name][replica])) for record in records if name in record]
 
     return [
         Experiment(
             name,
-            series("value_loss", lane),
-            series("imagined/value_loss", lane),
-            series("explained", lane),
-            series("real/return", lane),
-            any(series("imagined/open", lane)) and name != REAL_ONLY,
+            series("value_loss", replica),
+            series("imagined/value_loss", replica),
+            series("explained", replica),
+            series("real/return", replica),
+            any(series("imagined/open", replica)) and name != REAL_ONLY,
         )
-        for lane, name in enumerate(names)
+        for replica, name in enumerate(names)
     ]

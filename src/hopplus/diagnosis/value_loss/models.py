@@ -9,9 +9,9 @@ import numpy as np
 
 from hopplus.diagnosis.laboratory import Laboratory
 from hopplus.games.game import repeat_step
-from hopplus.learning.online import flat
+from hopplus.learning.auxiliary.learner import flat
 from hopplus.models.opponent import others_logits
-from hopplus.planning.simulate import scene_of
+from hopplus.planning.dynamics import observe
 from hopplus.types import Trajectory
 
 
@@ -28,33 +28,43 @@ class WorldErrors:
     outside: float  # share of rewards predicted outside the range of true ones, with some room
 
 
-def measure_world(laboratory: Laboratory, minds: Any, trajectory: Trajectory) -> WorldErrors | None:
-    """Of one lane; None where nothing is imagined, or nobody was there to see it."""
+def measure_world(
+    laboratory: Laboratory, param_sets: Any, trajectory: Trajectory
+) -> WorldErrors | None:
+    """Of one replica; None where nothing is imagined, or nobody was there to see it."""
     learner = laboratory.learner
-    dreams, game = learner.beside.dreams, learner.game
-    if dreams is None:
+    imagined_rollouts, game = learner.auxiliary.imagined_rollouts, learner.game
+    if imagined_rollouts is None:
         return None
-    seats = jnp.asarray(learner.beside.seats[:, 0])
+    seats = jnp.asarray(learner.auxiliary.seats[:, 0])
     played = (trajectory.state, trajectory.act.action, trajectory.key)
     states, joints, keys, rewards, present = flat(
         (*played, trajectory.outcome.reward, trajectory.present)
     )
 
-    def of_set(mind: Any, seat: jax.Array, states: Any, joints: jax.Array, keys: Any) -> Any:
-        stage = dreams.imagination(mind).stage
+    def of_set(
+        player_params: Any, seat: jax.Array, states: Any, joints: jax.Array, keys: Any
+    ) -> Any:
+        dynamics = imagined_rollouts.imagination(player_params).dynamics
 
         def one(state: Any, joint: jax.Array, key: jax.Array) -> tuple[jax.Array, jax.Array]:
             order = (seat + jnp.arange(game.seats)) % game.seats
-            scene = scene_of(game, game.view(state, seat))
-            place, turn = stage.simulate(stage.enter(scene), joint[order], jax.random.key(0))
+            observation = observe(game, game.view(state, seat))
+            embedding, transition = dynamics.simulate(
+                dynamics.enter(observation), joint[order], jax.random.key(0)
+            )
             after, _ = repeat_step(game, state, joint, key)
-            right = (stage.scene(place).view.planes == game.view(after, seat).planes).all()
-            return right, turn.reward[0]
+            right = (
+                dynamics.observation(embedding).view.planes == game.view(after, seat).planes
+            ).all()
+            return right, transition.reward[0]
 
         return jax.vmap(one)(states, joints, keys)
 
     over_sets = laboratory.compiled("world", jax.vmap(of_set, in_axes=(0, 0, None, None, None)))
-    right, predicted = (np.asarray(part) for part in over_sets(minds, seats, states, joints, keys))
+    right, predicted = (
+        np.asarray(part) for part in over_sets(param_sets, seats, states, joints, keys)
+    )
     true = np.asarray(rewards)[:, np.asarray(seats)].T  # [sets, M]
     there = np.asarray(present)[:, np.asarray(seats)].T
     if not there.any():
@@ -105,27 +115,31 @@ class OpponentErrors:
 
 
 def measure_opponents(
-    laboratory: Laboratory, minds: Any, trajectory: Trajectory
+    laboratory: Laboratory, param_sets: Any, trajectory: Trajectory
 ) -> OpponentErrors | None:
-    """Of one lane; None without such models."""
+    """Of one replica; None without such models."""
     learner = laboratory.learner
-    if minds.opponents is None:
+    if param_sets.opponents is None:
         return None
     game, context = learner.game, learner.actor.context
     states, joints = flat((trajectory.state, trajectory.act.action))
-    sets = learner.beside.seats[:, 0]
+    sets = learner.auxiliary.seats[:, 0]
     seats = game.seats
 
-    def of_set(mind: Any, seat: jax.Array, told: jax.Array, states: Any, joints: Any) -> Any:
+    def of_set(
+        player_params: Any, seat: jax.Array, told: jax.Array, states: Any, joints: Any
+    ) -> Any:
         order = (seat + jnp.arange(seats)) % seats
 
         def of_step(state: Any, joint: jax.Array, inferred: jax.Array) -> tuple[jax.Array, ...]:
-            scene = scene_of(game, game.view(state, seat))
+            observation = observe(game, game.view(state, seat))
             goals = context.about_others(inferred)
-            logits = others_logits(mind.opponents, scene.view, scene.legal, goals)
+            logits = others_logits(
+                player_params.opponents, observation.view, observation.legal, goals
+            )
             said = jnp.take_along_axis(logits, joint[order][1:, None], axis=1)[:, 0]
             there = game.present(state)[order]
-            legal = scene.legal[1:].sum(axis=1)
+            legal = observation.legal[1:].sum(axis=1)
             counts = there[1:] & there[0] & (legal > 1)
             return jnp.where(counts, -said, 0.0), jnp.where(counts, jnp.log(legal), 0.0), counts
 
@@ -138,18 +152,23 @@ def measure_opponents(
     told = jnp.moveaxis(trajectory.act.inferred[:, :, sets, :size], 2, 0)
     told = told.reshape(len(sets), -1, size)
     over_sets = laboratory.compiled("others", jax.vmap(of_set, in_axes=(0, 0, 0, None, None)))
-    said, even = over_sets(minds, jnp.asarray(sets), told, states, joints)
+    said, even = over_sets(param_sets, jnp.asarray(sets), told, states, joints)
     return OpponentErrors(np.asarray(said).tolist(), np.asarray(even).tolist())
 
 
-def compare_goals(laboratory: Laboratory, minds: Any, trajectory: Trajectory) -> list[float]:
+def compare_goals(laboratory: Laboratory, param_sets: Any, trajectory: Trajectory) -> list[float]:
     """[sets] the largest difference between the goals that a seat inferred in play and those that
-    it would infer in imagination from the same memory and view; of one lane, empty without any."""
+    it would infer in imagination from the same memory and view; of one replica, empty without
+    any."""
     learner = laboratory.learner
-    dreams, game, size = learner.beside.dreams, learner.game, learner.actor.context.size
-    if dreams is None or size == 0:
+    imagined_rollouts, game, size = (
+        learner.auxiliary.imagined_rollouts,
+        learner.game,
+        learner.actor.context.size,
+    )
+    if imagined_rollouts is None or size == 0:
         return []
-    sets = learner.beside.seats[:, 0]
+    sets = learner.auxiliary.seats[:, 0]
     own = np.searchsorted(np.sort(learner.seats), sets)
     states, inferred, memories, present = flat(
         (
@@ -160,8 +179,10 @@ def compare_goals(laboratory: Laboratory, minds: Any, trajectory: Trajectory) ->
         )
     )
 
-    def of_set(mind: Any, seat: Any, states: Any, told: Any, memory: Any, there: Any) -> Any:
-        decide = dreams.imagination(mind).decide
+    def of_set(
+        player_params: Any, seat: Any, states: Any, told: Any, memory: Any, there: Any
+    ) -> Any:
+        decide = imagined_rollouts.imagination(player_params).decide
 
         def of_step(state: Any, told: jax.Array, memory: Any) -> jax.Array:
             _, act = decide(memory, game.view(state, seat), jax.random.key(0))
@@ -170,5 +191,5 @@ def compare_goals(laboratory: Laboratory, minds: Any, trajectory: Trajectory) ->
         return jnp.where(there, jax.vmap(of_step)(states, told, memory), 0.0).max()
 
     over_sets = laboratory.compiled("goals", jax.vmap(of_set, in_axes=(0, 0, None, 1, 1, 1)))
-    found = over_sets(minds, jnp.asarray(sets), states, inferred, memories, present)
+    found = over_sets(param_sets, jnp.asarray(sets), states, inferred, memories, present)
     return [float(apart) for apart in found]

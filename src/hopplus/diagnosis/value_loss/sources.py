@@ -34,7 +34,7 @@ Sources = dict[str, list[StepSource | None]]  # by source, [sets]; None where th
 
 
 def describe_sources(lesson: Lesson) -> Sources:
-    """What a lesson of one lane consists of."""
+    """What a lesson of one replica consists of."""
     batch = jax.device_get(lesson.batch)
     sets = range(len(batch.present))
     if batch.imagined is None:
@@ -79,7 +79,7 @@ class TargetErrors:
 
 
 def compare_targets(learner: Learner, trajectory: Trajectory) -> TargetErrors:
-    """Of one lane, by the returns of the episodes that ended in it."""
+    """Of one replica, by the returns of the episodes that ended in it."""
     seats, c = learner.seats, learner.config
     value = trajectory.act.value[:, :, seats]
     present = trajectory.present[:, :, seats]
@@ -91,13 +91,13 @@ def compare_targets(learner: Learner, trajectory: Trajectory) -> TargetErrors:
         present = jnp.ones_like(present)
     counted = np.asarray(present) & ends[:, :, None]
 
-    def error(mix: float) -> float:
+    def error(gae_lambda: float) -> float:
         after = jnp.concatenate([value, jnp.zeros_like(value[:1])])
         there = jnp.concatenate([present, jnp.zeros_like(present[:1])])
         over_seats = jax.vmap(lambda_returns, in_axes=(1, 1, 1, None, None, None), out_axes=1)
         over_games = jax.vmap(over_seats, in_axes=(1, 1, 1, 1, None, None), out_axes=1)
-        returns = over_games(reward, after, there, done, learner.discount, mix)
+        returns = over_games(reward, after, there, done, learner.discount, gae_lambda)
         off = np.asarray((returns - value) ** 2)
         return float(off[counted].mean()) if counted.any() else float("nan")
 
-    return TargetErrors(error(c.mix), error(1.0), error(0.95))
+    return TargetErrors(error(c.gae_lambda), error(1.0), error(0.95))

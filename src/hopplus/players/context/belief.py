@@ -9,7 +9,7 @@ import numpy as np
 from hopplus.models.belief import BeliefMemory, BeliefPart
 from hopplus.models.opponent import OpponentModel
 from hopplus.players.context.context import Context
-from hopplus.players.mind import Mind
+from hopplus.players.parameters import PlayerParams
 from hopplus.types import Outcome, Params, View
 
 
@@ -31,7 +31,7 @@ class BeliefContext(Context):
     def gives_chances(self) -> bool:
         return True
 
-    def params_of(self, learned: Mind) -> Params:
+    def params_of(self, learned: PlayerParams) -> Params:
         return learned.opponents
 
     def start(self) -> BeliefMemory:

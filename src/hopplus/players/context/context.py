@@ -6,8 +6,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from hopplus.models.chance import draw
-from hopplus.players.mind import Mind
+from hopplus.models.sampling import draw
+from hopplus.players.parameters import PlayerParams
 from hopplus.types import Memory, Outcome, Params, View
 
 
@@ -48,7 +48,7 @@ class Context:
         the player's models have the numbers before."""
         return ()
 
-    def params_of(self, learned: Mind) -> Params:
+    def params_of(self, learned: PlayerParams) -> Params:
         """The parameters that `infer` is given: its own, unless it reads another model of the
         player's."""
         return learned.context

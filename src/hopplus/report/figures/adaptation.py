@@ -1,4 +1,4 @@
-"""Returns by company: what a player gets, beside what told and blind get."""
+"""Returns by lineup: what a player gets, beside what oracle and blind get."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -10,12 +10,12 @@ from hopplus.report.figures.palette import BLUE, FAINT, GREEN, VERMILION, name_r
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-MARKS = {"told": (GREEN, ">"), "blind": (VERMILION, "<"), "random": (FAINT, "x")}
+MARKS = {"oracle": (GREEN, ">"), "blind": (VERMILION, "<"), "random": (FAINT, "x")}
 
 
 def draw_adaptation(found: Adaptation, known: References | None) -> "Figure":
-    """Returns of each column by company, with told and blind as marks."""
-    figure, axes = _by_company(found.companies)
+    """Returns of each column by lineup, with oracle and blind as marks."""
+    figure, axes = _by_company(found.lineups)
     last = len(found.columns) - 1
     for column, name in enumerate(found.columns):
         means = found.returns[:, :, column].mean(axis=0)
@@ -28,10 +28,10 @@ def draw_adaptation(found: Adaptation, known: References | None) -> "Figure":
             label=name if column in (0, last) else None,
         )
     if known:
-        places = {company: place for place, company in enumerate(known.companies)}
-        held = [(row, places[one]) for row, one in enumerate(found.companies) if one in places]
+        places = {lineup: place for place, lineup in enumerate(known.lineups)}
+        held = [(row, places[one]) for row, one in enumerate(found.lineups) if one in places]
         rows = [row for row, _ in held]
-        for name in ("told", "blind"):
+        for name in ("oracle", "blind"):
             at = [known.returns[name][:, place].mean() for _, place in held]
             colour, mark = MARKS[name]
             axes.plot(at, rows, mark, color=colour, fillstyle="none", label=name)
@@ -40,11 +40,11 @@ def draw_adaptation(found: Adaptation, known: References | None) -> "Figure":
 
 
 def draw_certificate(found: References) -> "Figure":
-    """Told, blind and random by company, with a line for the gap."""
-    figure, axes = _by_company(found.companies)
-    rows = range(len(found.companies))
+    """Oracle, blind and random by lineup, with a line for the gap."""
+    figure, axes = _by_company(found.lineups)
+    rows = range(len(found.lineups))
     for row in rows:
-        ends = [one[:, row].mean() for one in (found.blind, found.told)]
+        ends = [one[:, row].mean() for one in (found.blind, found.oracle)]
         axes.plot(ends, [row, row], "-", color=FAINT, linewidth=1)
     for name, values in found.returns.items():
         colour, mark = MARKS[name]
@@ -53,10 +53,10 @@ def draw_certificate(found: References) -> "Figure":
     return figure
 
 
-def _by_company(companies: Sequence[Sequence[str]]) -> tuple["Figure", Any]:
-    figure, places = panels(9, 1.5 + 0.32 * len(companies))
+def _by_company(lineups: Sequence[Sequence[str]]) -> tuple["Figure", Any]:
+    figure, places = panels(9, 1.5 + 0.32 * len(lineups))
     axes = places[0, 0]
-    name_rows(axes, [", ".join(company) for company in companies])
+    name_rows(axes, [", ".join(lineup) for lineup in lineups])
     axes.set_xlabel("return")
     axes.grid(axis="x", alpha=0.3)
     return figure, axes

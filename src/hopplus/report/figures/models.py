@@ -58,9 +58,9 @@ def draw_opponent(measures: Measures) -> "Figure":
     what = f"top-1 (error {figures['calibration_error']:.3f})"
     _draw_calibration(said, figures["calibration"], what, counted=True)
     best = figures["best"].get("watching")
-    beside = f" (best possible unless told who sits there: {best['top1']:.1%})" if best else ""
+    at_best = f" (best possible unless told who sits there: {best['top1']:.1%})" if best else ""
     figure.suptitle(
-        f"Opponent model: top-1 {figures['top1']:.1%}{beside}, top-3 {figures['top3']:.1%},"
+        f"Opponent model: top-1 {figures['top1']:.1%}{at_best}, top-3 {figures['top3']:.1%},"
         f" cross-entropy {figures['cross_entropy']:.3f}, {figures['samples']:,} held-out steps"
     )
     return figure

@@ -1,0 +1,124 @@
+"""Trained players for other programs: one seat at a time, in a plain PettingZoo loop."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from hopplus.config import ConfigError, GameConfig, SearchConfig
+from hopplus.games import make_game
+from hopplus.games.game import Game
+from hopplus.learning.from_run import run_players
+from hopplus.play.lineup import fitting
+from hopplus.play.names import read_run_name
+from hopplus.play.trained import Trained, named, read_player
+from hopplus.players.actor import Actor
+from hopplus.players.planner import Planner
+from hopplus.types import Act, Memory, Params, View
+
+
+@eqx.filter_jit
+def _act(
+    player: Actor | Planner, params: Params, memory: Memory, view: View, key: jax.Array
+) -> tuple[Memory, Act]:
+    return player.act(params, memory, view, key)
+
+
+@eqx.filter_jit
+def _carry(player: Actor | Planner, memory: Memory, view: View) -> Memory:
+    return player.carry(memory, view)
+
+
+class LoadedPlayer:
+    """A trained player with its memory and its dice: `act` takes an observation of its seat.
+
+    It can sit in any seat of a game with the boards it has learned on. Call `reset` before each
+    episode. With a game it looks ahead before it acts, as it has learned to or as `search` says;
+    without one it cannot.
+    """
+
+    def __init__(
+        self,
+        trained: Trained,
+        seed: int = 0,
+        game: Game | None = None,
+        search: SearchConfig | None = None,
+    ) -> None:
+        self.trained = trained
+        if game is None and search is not None:
+            raise ConfigError(
+                "a player needs to know the game to search: give game=default_game(...)"
+            )
+        self._player: Actor | Planner = trained.actor
+        if game is not None:
+            self._player = fitting(trained, trained.actor.name, game).playing(game, search)
+        self._key = jax.random.key(seed)
+        self.reset()
+
+    def reset(self, last: Mapping[str, Any] | None = None) -> None:
+        """A new episode begins: of a new trial, or of the same one as before, with `last` what was
+        seen at the end of that, for players that carry something from one to the next."""
+        if last is None or not self._player.carries:
+            self._memory = self._player.start()
+        else:
+            self._memory = _carry(self._player, self._memory, _view(last))
+
+    def act(self, observation: Mapping[str, Any]) -> int:
+        """The action for one observation of the PettingZoo adapter."""
+        self._key, key = jax.random.split(self._key)
+        params, view = self.trained.params, _view(observation)
+        self._memory, act = _act(self._player, params, self._memory, view, key)
+        return int(act.action)
+
+
+def _view(observation: Mapping[str, Any]) -> View:
+    return View(
+        planes=jnp.asarray(observation["observation"], jnp.float32),
+        legal=jnp.asarray(observation["action_mask"]).astype(bool),
+        time=jnp.asarray(np.float32(np.reshape(observation["time"], ()))),
+        last_actions=jnp.asarray(observation["last_actions"], jnp.int32),
+    )
+
+
+def load_players(
+    run: str | Path,
+    *,
+    seed: int | None = None,
+    greedy: bool = False,
+    dice: int = 0,
+    search: SearchConfig | None = None,
+) -> dict[int, LoadedPlayer]:
+    """The learned players of a run by seat.
+
+    Those of its first seed, or of `seed`, which may also stand behind the run: runs/a#1. `dice`
+    seeds what the players draw. They look ahead as they have learned to, or as `search` says.
+    """
+    said = read_run_name(str(run))
+    if said.seat is not None or None not in (seed, said.seed):
+        raise ConfigError(f"{run} is to be a run and one seed at most: its players come by seat")
+    folder, seed = said.open(), said.seed if seed is None else seed
+    game = make_game(folder.config().game)
+    return {
+        seat: LoadedPlayer(named(trained, f"seat {seat}", greedy=greedy), dice + seat, game, search)
+        for seat, trained in run_players(folder, seed).items()
+    }
+
+
+def load_player(
+    path: str | Path,
+    *,
+    greedy: bool = False,
+    dice: int = 0,
+    game: GameConfig | None = None,
+    search: SearchConfig | None = None,
+) -> LoadedPlayer:
+    """A player from a file of its own, as written by `hopplus export`; with the `game` it is to
+    play it looks ahead as it has learned to, or as `search` says."""
+    trained = read_player(Path(path))
+    made = None if game is None else make_game(game)
+    named_so = named(trained, trained.actor.name, greedy=greedy)
+    return LoadedPlayer(named_so, dice, made, search)

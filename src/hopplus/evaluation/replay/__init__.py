@@ -1,0 +1,1 @@
+"""Episodes watched, recorded, and shown again."""

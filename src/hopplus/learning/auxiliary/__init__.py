@@ -1,0 +1,1 @@
+"""Models that learn beside the policy: goals, opponents, the world, imagined rollouts."""

@@ -1,0 +1,188 @@
+"""Imagined play as something the policy learns from."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from hopplus.config import ImagineConfig, PPOConfig
+from hopplus.games.game import Game, views
+from hopplus.learning.auxiliary.learner import flat
+from hopplus.learning.auxiliary.replay_buffer import drawn_rows, pushed, rows_at
+from hopplus.learning.auxiliary.transitions import Transitions, empty_steps
+from hopplus.learning.ppo import Batch
+from hopplus.learning.returns import lambda_returns, shared_reward
+from hopplus.models.part import Metrics
+from hopplus.models.world import World
+from hopplus.planning.dynamics import LearnedDynamics, Observation
+from hopplus.planning.imagined_rollouts import Imagination, ImaginedRollout
+from hopplus.players.actor import Actor
+from hopplus.players.context.context import suppose
+from hopplus.players.parameters import PlayerParams
+from hopplus.types import Act, Memory, View
+
+
+@dataclass(frozen=True)
+class ImaginedRollouts:
+    """Imagines for each set of parameters, from moments that its own seats have been in."""
+
+    game: Game
+    actor: Actor
+    config: ImagineConfig
+    ppo: PPOConfig
+    seats: np.ndarray  # [sets, k]
+    # Functions, as fields: the diagnosis puts others in their place.
+    dynamics: Callable[[World, int], LearnedDynamics] = LearnedDynamics
+    act: Callable[[Actor, PlayerParams, Memory, View, jax.Array], tuple[Memory, Act]] = Actor.act
+    make_batch: "Callable[[ImaginedRollouts, ImaginedRollout, jax.Array, jax.Array], Batch]" = (
+        lambda imagined_rollouts, rollout, observed, open_: imagined_rollouts.batch(
+            rollout, observed, open_
+        )
+    )
+
+    @property
+    def replicas(self) -> int:
+        """Imagined games side by side, of a set."""
+        real = self.ppo.steps * int(self.seats.shape[1])
+        wanted = real * (1 - self.config.real_ratio) / self.config.real_ratio
+        return max(self.ppo.minibatches, round(wanted / self.config.horizon))
+
+    @property
+    def rows(self) -> int:
+        """Imagined steps of an update, of a set."""
+        return self.replicas * self.config.horizon
+
+    def init(self, played: Transitions) -> Transitions:
+        """An empty buffer of moments to begin from, for play shaped as that [T, B, ...]."""
+        return empty_steps(flat(_kept(played)), self.config.buffer)
+
+    def keep(self, buffer: Transitions, played: Transitions, updates: jax.Array) -> Transitions:
+        return pushed(buffer, flat(_kept(played)), updates)
+
+    def __call__(
+        self,
+        param_sets: PlayerParams,
+        buffer: Transitions,
+        observed: jax.Array,
+        open_: jax.Array,
+        key: jax.Array,
+    ) -> tuple[Batch, Metrics]:
+        """[sets, rows, ...] steps to learn from, and what they are like.
+
+        Rewards are kept within `observed` [sets, 2] if they are to be clipped. Where the gate is
+        not open [sets], nobody is present in them.
+        """
+        key_rows, key_imagined = jax.random.split(key)
+        observations, memories = self.starts(buffer, key_rows)
+        keys = jax.random.split(key_imagined, (len(self.seats), self.replicas))
+
+        def of_set(
+            player_params: PlayerParams,
+            observations: Observation,
+            memories: Any,
+            keys: jax.Array,
+            *known: jax.Array,
+        ) -> tuple[Batch, Metrics]:
+            over_replicas = jax.vmap(self.imagination(player_params), in_axes=(1, 1, 0), out_axes=1)
+            rollout = over_replicas(observations, memories, keys)  # [H, replicas, ...]
+            batch = self.make_batch(self, rollout, *known)
+            return batch, imagined_metrics(rollout, batch, known[1])
+
+        in_axes = (0, 1, 1, 0, 0, 0)
+        return jax.vmap(of_set, in_axes=in_axes)(
+            param_sets, observations, memories, keys, observed, open_
+        )
+
+    def imagination(self, player_params: PlayerParams) -> Imagination:
+        """A mind's own imagination; it acts there as it does in play."""
+        assert player_params.opponents is not None
+        assert player_params.world is not None
+
+        def decide(memory: Any, view: Any, key: jax.Array) -> Any:
+            return self.act(self.actor, player_params, memory, view, key)
+
+        def supposed(inferred: jax.Array, key: jax.Array) -> jax.Array:
+            return suppose(context, context.about_others(inferred), key)
+
+        context = self.actor.context
+        stage = self.dynamics(player_params.world, self.game.horizon)
+        return Imagination(decide, player_params.opponents, stage, supposed)
+
+    def starts(self, buffer: Transitions, key: jax.Array) -> tuple[Observation, Any]:
+        """[H, sets, replicas] real moments in which seats of the set were present, and their
+        memories
+        before them."""
+        sets, shape = len(self.seats), (self.config.horizon, self.replicas)
+        present = jax.vmap(self.game.present)(buffer.state)  # [R, N]
+        learning = jnp.asarray(np.sort(self.seats.reshape(-1)))
+
+        def chosen(seats: jax.Array, key: jax.Array) -> tuple[jax.Array, ...]:
+            row, which = drawn_rows(key, present[:, seats], self.rows)
+            return row.reshape(shape), seats[which].reshape(shape)
+
+        keys = jax.random.split(key, sets)
+        row, seat = jax.vmap(chosen, out_axes=1)(jnp.asarray(self.seats), keys)
+        own = jnp.searchsorted(learning, seat)
+
+        def one(row: jax.Array, seat: jax.Array, own: jax.Array) -> tuple[Observation, Any]:
+            transition = rows_at(buffer, row)
+            order = (seat + jnp.arange(self.game.seats)) % self.game.seats
+            legal = views(self.game, transition.state).legal[order]
+            memory = jax.tree.map(lambda leaf: leaf[own], transition.memory)
+            return Observation(self.game.view(transition.state, seat), legal), memory
+
+        return jax.vmap(jax.vmap(jax.vmap(one)))(row, seat, own)
+
+    def batch(self, rollout: ImaginedRollout, observed: jax.Array, open_: jax.Array) -> Batch:
+        """[rows, ...] the steps of an imagined rollout [H, replicas, ...] of one set."""
+        c, ppo = self.config, self.ppo
+        reward = shared_reward(rollout.reward, ppo.prosociality)[..., 0]
+        match c.reward:
+            case "clipped":
+                reward = jnp.clip(reward, observed[0], observed[1])
+            case "zero":
+                reward = jnp.zeros_like(reward)
+        value = jnp.append(rollout.act.value, rollout.last, axis=0)
+        valued = jnp.ones(value.shape, bool)
+        over_replicas = jax.vmap(lambda_returns, in_axes=(1, 1, 1, 1, None, None), out_axes=1)
+        returns = over_replicas(reward, value, valued, rollout.ended, ppo.discount, ppo.gae_lambda)
+        present = jnp.broadcast_to(open_, returns.shape)
+        steps = Batch(
+            view=rollout.view,
+            inferred=rollout.act.inferred,
+            action=rollout.act.action,
+            log_prob=rollout.act.log_prob,
+            value=rollout.act.value,
+            reward=reward,
+            returns=returns,
+            present=present,
+            valued=present if c.critic_on == "both" else jnp.zeros_like(present),
+            imagined=jnp.ones_like(present),
+        )
+        if self.actor.context.learned_by_policy:
+            # Each real moment comes with its memory, so that nothing before it matters.
+            number = jnp.zeros_like(rollout.begins, jnp.int32)
+            steps = replace(steps, before=rollout.memory, begins=rollout.begins, episode=number)
+        return flat(steps)
+
+
+def imagined_metrics(rollout: ImaginedRollout, batch: Batch, open_: jax.Array) -> Metrics:
+    """What an imagined rollout [H, replicas, ...] of one set is like, to hold against real play."""
+    predicted = rollout.reward[..., 0]
+    found = {
+        "reward": batch.reward.mean(),
+        "predicted_most": predicted.max(),
+        "predicted_least": predicted.min(),
+        "return": batch.returns.mean(),
+        "value": batch.value.mean(),
+        "ended": rollout.ended.mean(),
+        "open": open_.astype(jnp.float32),
+    }
+    return {f"imagined/{name}": value for name, value in found.items()}
+
+
+def _kept(played: Transitions) -> Transitions:
+    return Transitions(played.state, played.joint, memory=played.memory)

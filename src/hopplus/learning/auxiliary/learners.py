@@ -1,0 +1,176 @@
+"""The parts beside the policy, together: what each learns in an update, and what the policy learns
+from besides real play."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from hopplus.config import TrainConfig
+from hopplus.games.game import Game
+from hopplus.learning.auxiliary.imagined_rollouts import ImaginedRollouts
+from hopplus.learning.auxiliary.learner import AuxiliaryLearner, FitState, learned, seats_by_set
+from hopplus.learning.auxiliary.table import AUXILIARY_MODELS
+from hopplus.learning.auxiliary.transitions import Transitions
+from hopplus.learning.ppo import Batch, mean_of
+from hopplus.models.part import Metrics
+from hopplus.players.actor import Actor
+from hopplus.players.parameters import PlayerParams
+
+
+class AuxiliaryState(eqx.Module):
+    """What the parts need to go on, besides the parameters."""
+
+    parts: dict[str, FitState]
+    starts: Transitions | None  # [R, ...] moments to imagine from
+    observed: jax.Array  # [sets, 2] float32, the least and the largest reward so far
+
+
+@dataclass(frozen=True)
+class AuxiliaryLearners:
+    """Whatever of opponents, goals, world and imagination is switched on; nothing for plain PPO."""
+
+    actor: Actor
+    seats: np.ndarray  # [sets, k] the seats of each set of parameters
+    parts: tuple[AuxiliaryLearner, ...]
+    imagined_rollouts: ImaginedRollouts | None
+    warm_start: dict[str, Any]  # parts of players that were learned before, by field, without sets
+
+    def known(self, param_sets: PlayerParams) -> PlayerParams:
+        """Fresh parameters [sets, ...] with what was learned before in its place."""
+
+        def tiled(fresh: jax.Array, learned: jax.Array) -> jax.Array:
+            return jnp.broadcast_to(learned, fresh.shape)
+
+        return replace(
+            param_sets,
+            **{
+                name: jax.tree.map(tiled, getattr(param_sets, name), learned)
+                for name, learned in self.warm_start.items()
+            },
+        )
+
+    def init(self, param_sets: PlayerParams, played: Transitions) -> AuxiliaryState:
+        """Empty buffers for play shaped as that [T, B, ...]."""
+        return AuxiliaryState(
+            parts={part.name: part.init(param_sets, played) for part in self.parts},
+            starts=self.imagined_rollouts.init(played) if self.imagined_rollouts else None,
+            observed=jnp.tile(jnp.array([jnp.inf, -jnp.inf]), (len(self.seats), 1)),
+        )
+
+    def learn(
+        self,
+        param_sets: PlayerParams,
+        auxiliary_state: AuxiliaryState,
+        played: Transitions,
+        batch: Batch,
+        updates: jax.Array,
+        key: jax.Array,
+    ) -> tuple[PlayerParams, AuxiliaryState, Batch, Metrics]:
+        """Let every part learn from what was played; give what the policy learns from: the batch
+        of real steps [sets, M, ...], and imagined ones behind them."""
+        metrics = source_metrics(batch)
+        auxiliary = dict(auxiliary_state.parts)
+        for number, part in enumerate(self.parts):
+            # By its number: a model learns the same whether others learn after it or not.
+            own_key = jax.random.fold_in(key, number)
+            param_sets, auxiliary[part.name], found = learned(
+                part, param_sets, auxiliary[part.name], played, updates, own_key
+            )
+            metrics |= found
+        key_mix, key_imagined = jax.random.split(jax.random.fold_in(key, len(self.parts)))
+        # Rewards that were real, to which imagined ones can be clipped.
+        auxiliary_state = replace(
+            auxiliary_state, parts=auxiliary, observed=_widened(auxiliary_state.observed, batch)
+        )
+        for part in self.parts:  # of which one at most draws anything by the key
+            batch = part.relabel(
+                param_sets, played, batch, updates, key_mix, self.actor.policy_and_value
+            )
+        if self.imagined_rollouts is None:
+            return param_sets, auxiliary_state, batch, metrics
+        assert auxiliary_state.starts is not None
+        auxiliary_state = replace(
+            auxiliary_state,
+            starts=self.imagined_rollouts.keep(auxiliary_state.starts, played, updates),
+        )
+        # Measured on this very play before it was fitted to: a set whose world model cannot foresee
+        # its own steps must not learn from what it imagines with it.
+        gate = metrics["world/error"] <= self.imagined_rollouts.config.gate
+        imagined_batch, found = self._imagined_batch(
+            param_sets, auxiliary_state, gate, updates, key_imagined
+        )
+        real = replace(batch, imagined=jnp.zeros_like(batch.present))
+        together: Batch = jax.tree.map(
+            lambda one, two: jnp.concatenate([one, two], axis=1), real, imagined_batch
+        )
+        return param_sets, auxiliary_state, together, metrics | found
+
+    def _imagined_batch(
+        self,
+        param_sets: PlayerParams,
+        auxiliary_state: AuxiliaryState,
+        gate: jax.Array,
+        updates: jax.Array,
+        key: jax.Array,
+    ) -> tuple[Batch, Metrics]:
+        """Imagined steps [sets, rows, ...]; blank ones while it is too early for any."""
+        assert self.imagined_rollouts is not None
+        assert auxiliary_state.starts is not None
+        given = (param_sets, auxiliary_state.starts, auxiliary_state.observed, gate, key)
+        imagine = jax.jit(
+            self.imagined_rollouts.__call__
+        )  # which is traced once: for the shapes, and to imagine
+        shapes = jax.eval_shape(imagine, *given)
+
+        def blank(*_: object) -> tuple[Batch, Metrics]:
+            batch, found = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
+            return replace(batch, imagined=jnp.ones_like(batch.imagined)), found
+
+        ready = updates >= -(
+            -self.imagined_rollouts.config.warm_up // self.imagined_rollouts.ppo.steps
+        )
+        found: tuple[Batch, Metrics] = jax.lax.cond(ready, imagine, blank, *given)
+        return found
+
+
+def source_metrics(batch: Batch) -> Metrics:
+    """[sets] what real steps are like, to hold imagined ones against."""
+    mean = jax.vmap(mean_of)
+    return {
+        "real/reward": mean(batch.reward, batch.present),
+        "real/return": mean(batch.returns, batch.valued),
+        "real/value": mean(batch.value, batch.valued),
+    }
+
+
+def _widened(observed: jax.Array, batch: Batch) -> jax.Array:
+    """[sets, 2] the range of rewards with those of present steps."""
+    least = jnp.where(batch.present, batch.reward, jnp.inf).min(axis=1)
+    most = jnp.where(batch.present, batch.reward, -jnp.inf).max(axis=1)
+    return jnp.stack(
+        [jnp.minimum(observed[:, 0], least), jnp.maximum(observed[:, 1], most)], axis=1
+    )
+
+
+def make_auxiliary_learners(
+    config: TrainConfig,
+    game: Game,
+    actor: Actor,
+    seats: np.ndarray,
+    warm_start: dict[str, Any],
+) -> AuxiliaryLearners:
+    """The parts that a configuration switches on, for the seats that learn."""
+    sets = seats_by_set(seats, actor.shares_params)
+    made = []
+    for name, settings in config.fitted.items():
+        learner = AUXILIARY_MODELS[name].learner
+        assert learner is not None
+        made.append(learner(game, actor, settings, sets, config.updates))
+    imagined_rollouts = None
+    if "imagination" in config.parts:
+        imagined_rollouts = ImaginedRollouts(game, actor, config.imagine, config.ppo, sets)
+    return AuxiliaryLearners(actor, sets, tuple(made), imagined_rollouts, warm_start)

@@ -1,0 +1,172 @@
+"""The table of auxiliary models: what learns beside the policy, and what is told of it.
+
+Training, logs, TensorBoard, reports, warm starts and diagnoses read these rows, and none of them
+names a model itself. A new one is a file like `online_world.py` and a row here; its settings are a
+field of `TrainConfig`, and `hopplus.config.PARTS` says what it needs beside it.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from hopplus.learning.auxiliary.goal import GoalLearner
+from hopplus.learning.auxiliary.learner import AuxiliaryLearner
+from hopplus.learning.auxiliary.opponent import (
+    OpponentLearner,
+    fitted_settings,
+    with_room_for_goals,
+)
+from hopplus.learning.auxiliary.world import WorldLearner
+from hopplus.models.part import Part
+from hopplus.players.models import PlayerModels
+from hopplus.registry import Registry
+from hopplus.types import Params
+
+
+@dataclass(frozen=True)
+class Chart:
+    """Metrics that are drawn together: names, or beginnings of them that end in /, and what to call
+    them."""
+
+    title: str
+    about: str
+    names: Mapping[str, str]
+    by_action: tuple[str, str] | None = None  # two counts [..., A], whose ratio is drawn by action
+    level: str = (
+        ""  # of the run, which is drawn across: a field of `hopplus.report.pages.curves.Curved`
+    )
+
+
+@dataclass(frozen=True)
+class WarmStartRule:
+    """What of a player a run of `hopplus pretrain` can give."""
+
+    field: str  # of its parameters
+    model: Callable[[PlayerModels], Part | None]  # whose parameters these are
+    settings: Callable[[Any], dict[str, Any]]  # of training, from the `PretrainConfig` of that run
+    adapt: Callable[[Params, PlayerModels], Params] = lambda params, parts: params
+
+
+@dataclass(frozen=True)
+class AuxiliaryModel:
+    """A row. Metrics are named `prefix/...`."""
+
+    prefix: str
+    learner: type[AuxiliaryLearner] | None = None  # what fits it; None for what has nothing to fit
+    warm_start: WarmStartRule | None = None
+    figures: Mapping[str, str] = field(default_factory=dict)  # told by seat, and what each is
+    charts: tuple[Chart, ...] = ()
+    by_action: tuple[str, str] | None = None  # hits and counts [..., A], shown as their ratio
+    gate: str | None = None  # the metric that is 0 where all others mean nothing
+
+
+OPPONENT_HITS = ("opponent/hit", "opponent/count")
+
+AUXILIARY_MODELS: Registry[AuxiliaryModel] = Registry(
+    "auxiliary model",
+    {
+        "opponent": AuxiliaryModel(
+            "opponent",
+            OpponentLearner,
+            WarmStartRule(
+                "opponents", lambda parts: parts.opponent, fitted_settings, with_room_for_goals
+            ),
+            {
+                "opponent/accuracy": "share of the others' actions predicted",
+                "opponent/fill": "steps that opponent models can learn from",
+                "opponent/fits": "gradient steps of opponent models",
+            },
+            (
+                Chart(
+                    "Opponent accuracy",
+                    "Share of the others' actions foreseen: of all, and of those of each kind.",
+                    {"opponent/accuracy": "all actions"},
+                    by_action=OPPONENT_HITS,
+                ),
+                Chart("Loss of the opponent models", "By its parts.", {"opponent/loss/": ""}),
+            ),
+            by_action=OPPONENT_HITS,
+        ),
+        "goal": AuxiliaryModel(
+            "goal",
+            GoalLearner,
+            WarmStartRule("prior", lambda parts: parts.prior, lambda run: {"prior": run.goal}),
+            {
+                "goal/loss/kl": "divergence of inferred from selected goals",
+                "goal/fill": "steps that goals can be learned from",
+                "goal/fits": "gradient steps of goals",
+            },
+            (
+                Chart("Loss of the goal model", "By its parts.", {"goal/loss/": ""}),
+                Chart(
+                    "Goal hit ratio",
+                    "How often an inferred goal is nearer to the one that hindsight selects than to"
+                    " another; 0.5 is chance.",
+                    {"goal/hit": "hit ratio"},
+                ),
+            ),
+        ),
+        "belief": AuxiliaryModel("belief"),  # counted by Bayes' rule, so there is nothing to fit
+        "world": AuxiliaryModel(
+            "world",
+            WorldLearner,
+            WarmStartRule("world", lambda parts: parts.world, lambda run: {"model": run.world}),
+            {
+                "world/error": "share of steps predicted wrongly",
+                "world/fill": "steps that the world model can learn from",
+                "world/fits": "gradient steps of the world model",
+            },
+            (
+                Chart("Loss of the world model", "By its parts.", {"world/loss/": ""}),
+                Chart(
+                    "World error",
+                    "Share of fresh real steps that the world model foresees wrongly.",
+                    {
+                        "world/error": "anything",
+                        "world/planes_wrong": "board",
+                        "world/reward_wrong": "reward",
+                        "world/gone_wrong": "who is gone",
+                        "world/legal_wrong": "legality",
+                        "world/done_wrong": "end",
+                    },
+                    level="gate",
+                ),
+            ),
+        ),
+        "imagination": AuxiliaryModel(
+            "imagined",
+            charts=(
+                Chart(
+                    "Imagination",
+                    "Share of seats whose gate is open, and of imagined episodes that end.",
+                    {"imagined/open": "gate open", "imagined/ended": "ended"},
+                ),
+                Chart(
+                    "Values, real and imagined",
+                    "Mean return that is learned from, and what the critic says of the same"
+                    " moments.",
+                    {
+                        "real/return": "return, real",
+                        "real/value": "value, real",
+                        "imagined/return": "return, imagined",
+                        "imagined/value": "value, imagined",
+                    },
+                ),
+            ),
+            gate="imagined/open",
+        ),
+    },
+)
+
+
+def counts_by_action() -> list[tuple[str, str]]:
+    """Hits and counts by action, which mean something only added up: never averaged or drawn."""
+    return [row.by_action for row in AUXILIARY_MODELS.values() if row.by_action]
+
+
+def gate_of(metric: str) -> str | None:
+    """The metric that is 0 where this one means nothing, if there is one."""
+    for row in AUXILIARY_MODELS.values():
+        if row.gate and metric != row.gate and metric.startswith(f"{row.prefix}/"):
+            return row.gate
+    return None

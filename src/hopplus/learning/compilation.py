@@ -1,0 +1,55 @@
+"""The two programs of a run, compiled side by side."""
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeAlias
+
+import jax
+
+from hopplus.config import TrainConfig
+from hopplus.learning.learner import Learner, Learning
+from hopplus.models.part import Metrics
+from hopplus.play.seeds import seed_keys
+
+LEVEL = "xla_backend_optimization_level"
+Update: TypeAlias = Callable[[Learning], tuple[Learning, Metrics]]
+
+
+def start_options(config: TrainConfig) -> dict[str, bool | int | str]:
+    """Options of XLA with which programs as large as a run's compile in half of the time.
+
+    On CPU that is less effort of LLVM, which no preset that was measured runs slower with. On GPU,
+    XLA's own matrix products run faster in large batches, but each is generated and timed in
+    several forms: with every part on, that is half of the compilation. Whoever sets the level in
+    XLA_FLAGS has it.
+    """
+    match jax.default_backend():
+        case "cpu" if LEVEL not in os.environ.get("XLA_FLAGS", ""):
+            return {LEVEL: 1}
+        case "gpu" if config.parts:
+            return {"xla_gpu_enable_triton_gemm": False}
+    return {}
+
+
+def first_and_next(
+    learner: Learner, config: TrainConfig, keys: jax.Array | None = None
+) -> tuple[Learning, Update]:
+    """Where a run begins, with the keys of its seeds or those given, and its compiled update.
+
+    The update needs no more than the shapes of the beginning, so neither compilation waits for the
+    other.
+    """
+    keys = seed_keys(config) if keys is None else keys
+    with ThreadPoolExecutor(1) as auxiliary:
+        init = jax.jit(learner.init_all, compiler_options=start_options(config))
+        first = auxiliary.submit(lambda: jax.block_until_ready(init(keys)))
+        shapes = jax.eval_shape(learner.init_all, keys)
+        update = next_of(learner, config).lower(shapes).compile()
+        return first.result(), update
+
+
+def next_of(learner: Learner, config: TrainConfig) -> jax.stages.Wrapped:
+    """The update, to be compiled when it is first called; it takes its argument over."""
+    options = start_options(config)
+    return jax.jit(learner.update_all, donate_argnums=0, compiler_options=options)

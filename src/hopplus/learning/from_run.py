@@ -1,0 +1,209 @@
+"""From a run's configuration and files to the things they stand for: its learner, its players."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import jax
+
+from hopplus.config import MIXED, ConfigError, TrainConfig
+from hopplus.games import make_game
+from hopplus.learning.auxiliary.learners import make_auxiliary_learners
+from hopplus.learning.checkpoints import load_players
+from hopplus.learning.learner import Learner
+from hopplus.learning.warm_start import (
+    WarmStart,
+    find_warm_start,
+    read_warm_start,
+    write_warm_start,
+)
+from hopplus.play.lineup import make_lineup
+from hopplus.play.names import (
+    INSIDE,
+    PLAYER_FILE,
+    Kind,
+    RunName,
+    check_seed_of,
+    full_name,
+    is_background,
+    is_inside,
+    kind_of,
+    read_run_name,
+)
+from hopplus.play.seating import options, split_names
+from hopplus.play.trained import Trained, named, read_player, write_player
+from hopplus.players.actor import make_actor
+from hopplus.players.context.context import Context
+from hopplus.players.planner import with_search
+from hopplus.players.scripted import mixed_names
+from hopplus.recorded.models import check_world
+from hopplus.runs.folder import RunFolder
+from hopplus.runs.making import make_run
+
+
+def new_run(path: Path, config: TrainConfig) -> RunFolder:
+    """Make the folder of a run; players from elsewhere are copied into it."""
+    names = [full_name(name, seat) for seat, name in enumerate(seat_names(config))]
+    background = find_background_players(names)
+    inside = {name: f"{INSIDE}{number}{PLAYER_FILE}" for number, name in enumerate(background)}
+    seats = [MIXED.join(inside.get(one, one) for one in options(name)) for name in names]
+    seated = replace(config, seats=",".join(seats), train_against=None)
+    settled, warm_start = find_warm_start(seated)
+    known = {inside[name]: background[name] for name in background}
+    make_learner(settled, known, warm_start)  # complains if it must
+    with make_run(path, settled) as folder:
+        write_warm_start(folder, warm_start)
+        for name, trained in background.items():
+            write_player(folder / inside[name], trained)
+    return RunFolder(path)
+
+
+def seat_names(config: TrainConfig) -> list[str]:
+    """One name per seat."""
+    seats = config.game.seats
+    if config.train_against:
+        everyone = MIXED.join(mixed_names(make_game(config.game)))
+        return ["learn", *[everyone] * (seats - 1)]
+    return split_names(config.seats, seats) if config.seats else ["learn"] * seats
+
+
+def learning_seats(config: TrainConfig) -> list[int]:
+    """The seats whose players learn; returns of the others say nothing about the learning."""
+    return [seat for seat, name in enumerate(seat_names(config)) if name == "learn"]
+
+
+def learns_everywhere(config: TrainConfig) -> bool:
+    """Whether every seat learns, so that no seat should do better than another."""
+    alike = make_game(config.game).symmetric
+    return len(learning_seats(config)) == config.game.seats and alike
+
+
+def find_background_players(names: list[str]) -> dict[str, Trained]:
+    """The players from elsewhere among the names, and among their mixtures."""
+    called = dict.fromkeys(one for name in names for one in options(name))
+    return {one: find_trained(one) for one in called if is_background(one)}
+
+
+def find_trained(name: str) -> Trained:
+    """The player that `runs/a#1@2` or `player.safetensors` means."""
+    if kind_of(name) is Kind.FILE:
+        return read_player(Path(name))
+    said = read_run_name(name)
+    if said.seat is None:
+        raise ConfigError(f"{name!r} is a whole run: name one of its seats, as in {name}@0")
+    return player_in(said, run_players(said.open(), said.seed))
+
+
+def player_in(said: RunName, players: dict[int, Trained]) -> Trained:
+    """The learned player of the seat that is named."""
+    assert said.seat is not None
+    if said.seat not in players:
+        some = ", ".join(str(replace(said, seat=seat)) for seat in players)
+        raise ConfigError(f"nobody has learned in seat {said.seat} of {said.path}: take {some}")
+    return players[said.seat]
+
+
+def run_players(run: RunFolder, seed: int | None = None) -> dict[int, Trained]:
+    """The learned players of one of a run's seeds, the first when not given, by their seats."""
+    seed = run.config().seed if seed is None else seed
+    return players_by_seed(run, [seed])[seed]
+
+
+def players_by_seed(run: RunFolder, seeds: Sequence[int]) -> dict[int, dict[int, Trained]]:
+    """The learned players of a run by seed and seat."""
+    config = run.config()
+    places = {seed: check_seed_of(run, seed) for seed in seeds}
+    actor = make_actor("learn", make_game(config.game), config)
+    seats = learning_seats(config)
+    learned = load_players(run, actor, len(seats))
+    search = config.search.valuing(config.ppo.discount)
+
+    def trained(place: int, number: int) -> Trained:
+        """The player at these places on the axes of seeds and of learning seats."""
+        which = 0 if actor.shares_params else number
+        params = jax.tree.map(lambda leaf: jax.device_put(leaf[place][which]), learned)
+        player = Trained(actor, params, search, config.ppo.prosociality, config)
+        return named(player, f"seat {seats[number]}")
+
+    return {
+        seed: {seat: trained(place, number) for number, seat in enumerate(seats)}
+        for seed, place in places.items()
+    }
+
+
+@dataclass(frozen=True)
+class Seated:
+    """Who sits in each seat of a run, by name, and those of them that have learned."""
+
+    names: list[str]  # [N]
+    known: dict[str, Trained]
+    learners: list[str]  # the run's own, who are known too
+
+
+def run_seats(run: RunFolder, seed: int | None = None) -> Seated:
+    """Those of one of a run's seeds, the first when not given, which their names say."""
+    seed = run.config().seed if seed is None else seed
+    return seats_by_seed(run, [seed])[0]
+
+
+def seats_by_seed(run: RunFolder, seeds: Sequence[int]) -> list[Seated]:
+    """The same for several seeds; the names are those of all of them then, without a seed, so that
+    one program serves them all."""
+    names, inside = seat_names(run.config()), _inside(run)
+
+    def seated(seed: int, players: dict[int, Trained]) -> Seated:
+        said = seed if len(seeds) == 1 else None
+        own = {seat: str(RunName(Path(run.path.name), said, seat)) for seat in players}
+        called = [own[seat] if name == "learn" else name for seat, name in enumerate(names)]
+        known = {own[seat]: player for seat, player in players.items()} | inside
+        return Seated(called, known, list(own.values()))
+
+    return [seated(seed, found) for seed, found in players_by_seed(run, seeds).items()]
+
+
+def _inside(run: RunFolder) -> dict[str, Trained]:
+    """The players from elsewhere that a run keeps."""
+    called = {one for name in seat_names(run.config()) for one in options(name) if is_inside(one)}
+    return {one: read_player(run.path / one) for one in called}
+
+
+def make_learner(
+    config: TrainConfig,
+    background: dict[str, Trained],
+    warm_start: WarmStart | None = None,
+    context: Context | None = None,
+) -> Learner:
+    """The learner a configuration describes, with the trained players it names and the parts that
+    were learned before; with the context that it names, or that one."""
+    names = seat_names(config)
+    if any("learn" in options(name) and name != "learn" for name in names):
+        raise ConfigError("learn cannot be one of a mixture: a seat learns or it does not")
+    if "learn" not in names:
+        raise ConfigError("nobody learns: at least one of --seats must be learn")
+    game = make_game(config.game)
+    if "imagination" in config.parts and not game.sees_all:
+        raise ConfigError(
+            "--parts has imagination, which needs to see the whole board, but nobody sees"
+            f" {game.hidden}"
+        )
+    if "world" in config.parts:
+        check_world(config.world.model, game)
+    actor = make_actor("learn", game, config, context)
+    player = with_search(actor, game, config.search.valuing(config.ppo.discount))
+    lineup = make_lineup(names, game, background, player, trial=config.stays)
+    group = [player.name for player, _ in lineup.seating.groups].index("learn")
+    seats = lineup.seating.groups[group][1]
+    auxiliary = make_auxiliary_learners(
+        config, game, actor, seats, warm_start.fields if warm_start else {}
+    )
+    return Learner(game, lineup, config.ppo, config.updates, group, auxiliary)
+
+
+def learner_from_run(run: RunFolder) -> Learner:
+    """The learner of an existing run."""
+    return maker(run)(run.config())
+
+
+def maker(run: RunFolder) -> Callable[[TrainConfig], Learner]:
+    """Makes learners for settings like a run's, with the co-players and the parts that it keeps."""
+    return lambda config: make_learner(config, _inside(run), read_warm_start(run.path, config))

@@ -1,0 +1,103 @@
+"""What TensorBoard shows of a run: curves by the names that CleanRL made known."""
+
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from hopplus.config import TrainConfig
+from hopplus.learning.auxiliary.table import counts_by_action, gate_of
+from hopplus.learning.from_run import learning_seats
+from hopplus.runs.tensorboard import Record, by_seed
+
+LOSSES = {
+    "policy_loss": "policy_loss",
+    "value_loss": "value_loss",
+    "entropy": "entropy",
+    "kl": "approx_kl",
+    "clipped": "clipfrac",
+    "gradient_norm": "gradient_norm",
+    "explained": "explained_variance",
+}
+
+
+class Pace:
+    """Steps per second between one update and the next; the first has compilation in it."""
+
+    def __init__(self, steps: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self.steps, self._clock = steps, clock  # steps of an update, of all seeds
+        self._last: float | None = None
+
+    def lap(self) -> float | None:
+        """Call after each update: None after the first."""
+        now, before = self._clock(), self._last
+        self._last = now
+        return None if before is None else self.steps / max(now - before, 1e-9)
+
+
+def training_curves(
+    record: Record, config: TrainConfig, learning_rate: float, steps_per_second: float | None
+) -> dict[str, float]:
+    """Of an update: means over seeds and sets of parameters, and what differs by seed or seat."""
+    curves = {"charts/learning_rate": learning_rate}
+    if steps_per_second is not None:
+        curves["charts/SPS"] = steps_per_second
+    return curves | _returns(record, config) | _losses(record, config) | _models(record)
+
+
+def _returns(record: Record, config: TrainConfig) -> dict[str, float]:
+    """Means over the episodes that ended in the update; nothing where there were none."""
+    episodes, sums = np.asarray(record["episodes"]), np.asarray(record["return_sum"])  # [S], [S, N]
+    if not episodes.any():
+        return {}
+    learning = learning_seats(config)
+    seats = sums.sum(axis=0) / episodes.sum()
+    name = "episodic_return"
+    curves = {f"charts/{name}": float(seats[learning].mean())}
+    curves |= {f"by_seat/{name}/seat_{seat}": float(mean) for seat, mean in enumerate(seats)}
+    for place in np.flatnonzero(episodes):
+        means, seed = sums[place] / episodes[place], config.seed + place
+        curves[f"by_seed/{name}/seed_{seed}"] = float(means[learning].mean())
+        curves |= {
+            f"by_seed_and_seat/{name}/seed_{seed}_seat_{seat}": float(mean)
+            for seat, mean in enumerate(means)
+        }
+    return curves
+
+
+def _losses(record: Record, config: TrainConfig) -> dict[str, float]:
+    """Of the policy and the value, [S, sets] each."""
+    curves = {}
+    for name, known in LOSSES.items():
+        if name in record:
+            curves[f"losses/{known}"] = float(np.mean(record[name]))
+            curves |= by_seed(known, record[name], config.seed)
+    return curves
+
+
+def _models(record: Record) -> dict[str, float]:
+    """Of the models beside the policy, and of imagination where a gate is open."""
+    curves = {}
+    counts = counts_by_action()
+    for name, values in record.items():
+        if "/" not in name or any(name in pair for pair in counts):
+            continue
+        part, _, rest = name.partition("/")
+        shown = np.asarray(values)
+        if gate := gate_of(name):
+            shown = shown[np.asarray(record.get(gate, 0.0)) > 0]  # of [S, sets]
+            if not shown.size:  # a zero would stand for nothing
+                continue
+        if rest.startswith("loss/"):
+            curves[f"losses/{part}/{rest.removeprefix('loss/')}"] = float(shown.mean())
+        elif rest in LOSSES:
+            curves[f"losses/{part}/{LOSSES[rest]}"] = float(shown.mean())
+        else:
+            curves[f"{part}/{rest}"] = float(shown.mean())
+    for pair in counts:
+        if pair[0] in record:
+            part = pair[0].partition("/")[0]
+            hit, count = (np.sum(record[name], axis=(0, 1)) for name in pair)
+            for action in np.flatnonzero(count):
+                curves[f"{part}/recall/action_{action}"] = float(hit[action] / count[action])
+    return curves

@@ -1,0 +1,115 @@
+"""The imagined joint step: one seat, others who act as they are thought to, and a world."""
+
+from typing import Any, Protocol
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from hopplus.games.game import Game, views
+from hopplus.games.grid import STAY
+from hopplus.models.opponent import Predict
+from hopplus.models.sampling import draw
+from hopplus.models.world import World, imagined
+from hopplus.types import State, View
+
+Embedding = Any  # a moment as a world keeps it: any pytree of arrays
+
+
+class Observation(eqx.Module):
+    """A moment as one seat imagines it; seats run own first."""
+
+    view: View
+    legal: jax.Array  # [N, A] bool, everyone's
+
+
+class Transition(eqx.Module):
+    """What an imagined step brought."""
+
+    reward: jax.Array  # [N] float32
+    ended: jax.Array  # [] bool, the seat is gone or the episode over
+
+
+class Chance(eqx.Module):
+    """What is left to chance in an imagined step."""
+
+    others: jax.Array  # [N - 1] float32 from 0 to 1, by which the others' acts are drawn
+    world: jax.Array  # [] key, by which the world draws what comes of the acts
+
+
+def draw_chance(key: jax.Array, shape: tuple[int, ...], others: int) -> Chance:
+    """[*shape] of them."""
+    # The numbers use up a key's first draws; what is folded in is far behind these.
+    worlds = jax.random.split(jax.random.fold_in(key, 2**31), shape)
+    return Chance(jax.random.uniform(key, (*shape, others)), worlds)
+
+
+class Dynamics(Protocol):
+    """Where one seat imagines: a world, learned or true. Seats run own first in all of it."""
+
+    def enter(self, observation: Observation) -> Embedding:
+        """The embedding of an observation."""
+        ...
+
+    def observation(self, embedding: Embedding) -> Observation:
+        """What is to be seen in a place."""
+        ...
+
+    def simulate(
+        self, embedding: Embedding, joint: jax.Array, key: jax.Array
+    ) -> tuple[Embedding, Transition]:
+        """The next place after a joint action [N]: the likeliest where a world is learned, and one
+        that `key` draws where it is true and leaves something to chance."""
+        ...
+
+
+class LearnedDynamics(eqx.Module):
+    """A world as a model of it has learned it; a place is what is to be seen there."""
+
+    world: World
+    horizon: int = eqx.field(static=True)
+
+    def enter(self, observation: Observation) -> Observation:
+        return observation
+
+    def observation(self, embedding: Observation) -> Observation:
+        return embedding
+
+    def simulate(
+        self, embedding: Observation, joint: jax.Array, key: jax.Array
+    ) -> tuple[Observation, Transition]:
+        view, prediction, gone = imagined(self.world, embedding.view, joint, self.horizon)
+        legal = (prediction.legal > 0.5).at[:, STAY].set(True)  # staying always is
+        transition = Transition(reward=prediction.reward, ended=gone[0] | (prediction.done > 0.5))
+        return Observation(view, legal), transition
+
+
+class TrueDynamics(eqx.Module):
+    """The rules themselves, applied to what the seat sees: nothing else is known of the state."""
+
+    game: Game = eqx.field(static=True)
+
+    def enter(self, observation: Observation) -> State:
+        return self.game.seen(observation.view)
+
+    def observation(self, embedding: State) -> Observation:
+        return Observation(self.game.view(embedding, 0), views(self.game, embedding).legal)
+
+    def simulate(
+        self, embedding: State, joint: jax.Array, key: jax.Array
+    ) -> tuple[State, Transition]:
+        after, outcome = self.game.step(embedding, joint, key)
+        return after, Transition(outcome.reward, ~self.game.present(after)[0] | outcome.done)
+
+
+def observe(game: Game, view: View) -> Observation:
+    """The observation of a seat that sees the whole board; what others may do follows from that."""
+    return Observation(view, views(game, game.seen(view)).legal)
+
+
+def others_act(
+    predict: Predict, observation: Observation, goals: jax.Array, key: jax.Array
+) -> jax.Array:
+    """[N - 1] int32 actions of the others, drawn from predictions of them that are told goals
+    [N - 1, G]."""
+    return draw(key, jnp.exp(predict(observation.view, observation.legal, goals)))

@@ -1,0 +1,82 @@
+"""Play that is only imagined, from real moments on."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from hopplus.models.opponent import OpponentModel, predictor
+from hopplus.planning.dynamics import Dynamics, Embedding, Observation, others_act
+from hopplus.types import Act, Memory, View
+
+Decide = Callable[[Memory, View, jax.Array], tuple[Memory, Act]]
+
+
+class ImaginedRollout(eqx.Module):
+    """Imagined steps [H, ...] of one seat."""
+
+    memory: Memory  # before each step
+    begins: jax.Array  # [H] bool, the step is from a real moment, with the memory of that
+    view: View
+    act: Act
+    reward: jax.Array  # [H, N] float32, own first
+    ended: jax.Array  # [H] bool, the seat is gone after the step, or the episode over
+    last: jax.Array  # [1] float32, the value after the last step
+
+
+@dataclass(frozen=True)
+class Imagination:
+    """Who imagines, and with what."""
+
+    decide: Decide  # how the seat itself acts: exactly as in play
+    opponents: OpponentModel  # [N - 1, ...]
+    dynamics: Dynamics
+    # What the seat infers [J] and a key -> what it supposes about the others [N - 1, G].
+    suppose: Callable[[jax.Array, jax.Array], jax.Array]
+
+    def __call__(
+        self, observations: Observation, memories: Memory, key: jax.Array
+    ) -> ImaginedRollout:
+        """Imagine H steps from the first of [H] real moments, with the seat's memory before it.
+
+        Where the seat's game ends, the next moment is taken instead of what would follow.
+        """
+
+        shape = observations.view.planes.shape[1:]
+        predict = predictor(self.opponents, shape, *observations.legal.shape[1:])
+
+        def step(
+            carry: tuple[Embedding, Memory], now: tuple[Embedding, Memory, jax.Array]
+        ) -> tuple[tuple[Embedding, Memory], tuple[Memory, View, Act, jax.Array, jax.Array]]:
+            embedding, before = carry
+            *fresh, key = now
+            observation = self.dynamics.observation(embedding)
+            key_world = jax.random.fold_in(key, 2)  # as a third of the split would be
+            key_own, key_others = jax.random.split(key)
+            memory, act = self.decide(before, observation.view, key_own)
+            # Drawn anew at each step: as what is inferred follows what is imagined, acts come as if
+            # each other had one goal throughout.
+            goals = self.suppose(act.inferred, jax.random.fold_in(key_others, 1))
+            others = others_act(predict, observation, goals, key_others)
+            joint = jnp.append(act.action, others)
+            after, transition = self.dynamics.simulate(embedding, joint, key_world)
+            carry = jax.tree.map(
+                lambda new, old: jnp.where(transition.ended, new, old),
+                tuple(fresh),
+                (after, memory),
+            )
+            return carry, (before, observation.view, act, transition.reward, transition.ended)
+
+        steps = len(observations.legal)
+        embeddings = jax.vmap(self.dynamics.enter)(observations)
+        first = jax.tree.map(lambda leaf: leaf[0], (embeddings, memories))
+        # The first is where it begins, so the moments to go on from are the ones after it.
+        fresh = jax.tree.map(lambda leaf: jnp.roll(leaf, -1, axis=0), (embeddings, memories))
+        (embedding, memory), (before, view, act, reward, ended) = jax.lax.scan(
+            step, first, (*fresh, jax.random.split(key, steps))
+        )
+        begins = jnp.roll(ended, 1).at[0].set(True)
+        _, last = self.decide(memory, self.dynamics.observation(embedding).view, key)
+        return ImaginedRollout(before, begins, view, act, reward, ended, last.value[None])

@@ -1,0 +1,1 @@
+"""Who sits where, and what happens then: seating, lineups, rollouts, and names of players."""

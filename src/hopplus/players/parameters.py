@@ -1,0 +1,19 @@
+"""What a learning player has learned."""
+
+import equinox as eqx
+
+from hopplus.models.goal import GoalPrior
+from hopplus.models.nets import ActorCritic
+from hopplus.models.opponent import OpponentModel
+from hopplus.models.world import World
+from hopplus.types import Params
+
+
+class PlayerParams(eqx.Module):
+    """Everything one seat has learned; None for models it does without."""
+
+    policy: ActorCritic
+    prior: GoalPrior | None = None
+    context: Params = ()  # of what it makes of the others
+    opponents: OpponentModel | None = None  # [N - 1, ...] one for each other, in the seats' order
+    world: World | None = None

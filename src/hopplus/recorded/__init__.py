@@ -1,0 +1,1 @@
+"""Recorded play, and models fitted to it."""

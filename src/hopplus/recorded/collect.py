@@ -1,0 +1,132 @@
+"""Record play: who sits where is drawn anew for each episode, then it is played and written."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from hopplus.config import GameConfig
+from hopplus.games import make_game
+from hopplus.games.game import Game
+from hopplus.play.lineup import Lineup
+from hopplus.play.seating import Seating
+from hopplus.players.mixture import Mixture
+from hopplus.recorded.dataset import players_of, writing_data
+from hopplus.recorded.record import Rows, record
+from hopplus.types import Params
+
+
+@eqx.filter_jit
+def _play(
+    game: Game, seating: Seating, params: tuple[Params, ...], options: np.ndarray, keys: jax.Array
+) -> tuple[Rows, jax.Array, jax.Array]:
+    """One episode for each key [B]: rows [B, T], their counts [B], and the choices [B, N]."""
+
+    def one(key: jax.Array) -> tuple[Rows, jax.Array, jax.Array]:
+        key_seats, key_play = jax.random.split(key)
+        choices = jax.random.randint(key_seats, options.shape, 0, options)
+        return *record(game, seating, params, choices, key_play), choices
+
+    return jax.vmap(one)(keys)
+
+
+@dataclass
+class Tally:
+    """Counts over what was recorded, by player."""
+
+    players: list[str]
+    actions: np.ndarray  # [P, A] actions of present players
+    catches: np.ndarray  # [P, K]
+    returns: np.ndarray  # [P] added up over episodes
+    seated: np.ndarray  # [P] episodes times seats
+    episodes: int = 0
+    steps: int = 0
+
+    def add(self, rows: Rows, counts: np.ndarray, who: np.ndarray) -> None:
+        """Episodes [B, T, ...] with `counts` [B] rows each and `who` [B, N] in the seats."""
+        stepped = np.arange(rows.time.shape[1]) < counts[:, None] - 1  # [B, T]
+        acted = stepped[..., None] & rows.present
+        numbers = np.broadcast_to(who[:, None, :], acted.shape)
+        np.add.at(self.actions, (numbers[acted], rows.joint[acted]), 1)
+        np.add.at(self.catches, who, rows.took.sum(axis=1, dtype=np.int64))
+        np.add.at(self.returns, who, rows.reward.sum(axis=1, dtype=np.float64))
+        np.add.at(self.seated, who, 1)
+        self.episodes += len(counts)
+        self.steps += int(stepped.sum())
+
+    def as_json(self, game: Game) -> dict[str, Any]:
+        kinds, actions = list(game.targets), game.action_names
+
+        def about(player: int) -> dict[str, Any]:
+            total = max(1, int(self.actions[player].sum()))
+            seated = max(1, int(self.seated[player]))
+            return {
+                "seated": int(self.seated[player]),
+                "mean_return": self.returns[player] / seated,
+                "acted": int(self.actions[player].sum()),
+                "actions": dict(zip(actions, (self.actions[player] / total).tolist(), strict=True)),
+                "took": dict(zip(kinds, (self.catches[player] / seated).tolist(), strict=True)),
+            }
+
+        return {
+            "episodes": self.episodes,
+            "steps": self.steps,
+            "summary": {name: about(number) for number, name in enumerate(self.players)},
+        }
+
+
+def collect(
+    path: Path,
+    config: GameConfig,
+    lineup: Lineup,
+    episodes: int,
+    seed: int,
+    games: int = 1024,
+    on_progress: Callable[[int, str], None] = lambda count, note: None,
+) -> dict[str, Any]:
+    """Play `episodes` episodes, `games` side by side, and write them; what was recorded, in short.
+
+    The same data whatever the number side by side.
+    """
+    game, seating = make_game(config), lineup.seating
+    seats = [
+        [one.name for one in player.players] if isinstance(player, Mixture) else [player.name]
+        for player in seating.players
+    ]
+    players = players_of(seats)
+    options = np.array([len(names) for names in seats])
+    number = np.zeros((game.seats, options.max()), int)  # of each seat's options among all players
+    for seat, names in enumerate(seats):
+        number[seat, : len(names)] = [players.index(name) for name in names]
+    key_params, key = jax.random.split(jax.random.key(seed))
+    params = lineup.init(key_params)
+    shape = (len(players), len(game.action_names))
+    tally = Tally(
+        players,
+        np.zeros(shape, np.int64),
+        np.zeros((len(players), len(game.targets)), np.int64),
+        np.zeros(len(players)),
+        np.zeros(len(players), np.int64),
+    )
+    about: dict[str, Any] = {"seed": seed}
+    batch = min(games, episodes)
+    with writing_data(path, config, seats, about) as writer:
+        for first in range(0, episodes, batch):
+            numbers = jnp.arange(first, first + batch)  # the last batch plays a few too many
+            keys = jax.vmap(lambda number: jax.random.fold_in(key, number))(numbers)
+            played = jax.device_get(_play(game, seating, params, options, keys))
+            rows, counts, choices = jax.tree.map(
+                lambda leaf: leaf[: episodes - first],  # noqa: B023
+                played,
+            )
+            who = number[np.arange(game.seats), choices]
+            writer.add(rows, counts, who)
+            tally.add(rows, counts, who)
+            on_progress(len(counts), f"{tally.steps:,} steps")
+        about.update(tally.as_json(game))
+    return about

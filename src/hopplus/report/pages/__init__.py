@@ -1,0 +1,1 @@
+"""What pages say: of runs, ladders, models, adaptation."""

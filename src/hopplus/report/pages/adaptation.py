@@ -1,0 +1,100 @@
+"""The pages of adaptation: what a player gets among new co-players, and what there is to be had."""
+
+from typing import Any
+
+from hopplus.evaluation.adaptation import Adaptation
+from hopplus.evaluation.references import References
+from hopplus.evaluation.statistics import ENOUGH, estimate
+from hopplus.report.figures.adaptation import draw_adaptation, draw_certificate
+from hopplus.report.numbers import counted, doubt_seeds, said
+from hopplus.report.page import Page, Section
+
+PRACTISED = (
+    "Among others than the mixtures' (the mean marked practised), the oracle has learned and"
+    " blind has not: what it brings there is knowing and practice."
+)
+
+
+def adaptation_page(name: str, found: Adaptation, known: References | None, learning: str) -> Page:
+    """Returns among each lineup, beside those of oracle and blind where they were measured."""
+    seeds = len(found.returns)
+    means, closed = found.means(), found.closed(known) if known else None
+    rows: list[list[Any]] = [
+        [lineup, *found.estimates(place)] for place, lineup in enumerate(found.lineups)
+    ]
+    totals = [["mean", *means], *([["share of the gap closed", *closed]] if closed else [])]
+    if closed:
+        answer = f"Share of the gap that is closed: {closed[0]} in {found.columns[0]}"
+        if len(closed) > 1:
+            answer += f", {closed[-1]} in {found.columns[-1]}"
+    else:
+        answer = f"Mean return {means[0]} in {found.columns[0]}"
+    lines = ["mean returns ± 95% over seeds"] * (seeds > 1)
+    lines += filter(None, [doubt_seeds(seeds)])
+    if known and closed is None:
+        lines.append("among these co-players there is no gap between blind and oracle to close")
+    title = f"{name}, learning: {learning}, {counted(seeds, 'seed')}"
+    table = Section(title, header=["others", *found.columns], rows=rows + totals, apart=len(totals))
+    picture = Section(
+        "By lineup",
+        "Dots are the player's returns, from the first column (light) to the last (dark).",
+        pictures=[("returns by lineup", lambda: draw_adaptation(found, known))],
+    )
+    sure = closed is None or closed[-1].mean > closed[-1].half_width
+    return Page(
+        f"hopplus adapt: {name}",
+        answer,
+        "good" if sure and seeds >= ENOUGH else "bad",
+        lines,
+        sections=[table, picture],
+        payload={
+            "learning": learning,
+            **found.as_json(),
+            "closed": closed,
+        },
+    )
+
+
+def certificate_page(found: References, title: str) -> Page:
+    """What being told brings, by lineup."""
+    header, rows = certificate_rows(found)
+    gaps, gap = found.gaps(), found.gap
+    sure = sum(one.mean > one.half_width for one in gaps)
+    lines = [
+        f"the largest gap, {gaps[found.widest]}, is with {said(found.lineups[found.widest])};"
+        f" with {sure} of {len(gaps)} lineups its interval is above 0"
+    ]
+    lines += [PRACTISED] * bool(found.practised.any())
+    lines += filter(None, [doubt_seeds(len(found.oracle))])
+    table = Section(
+        f"return of seat 0, {title}", header=header, rows=rows, apart=len(rows) - len(gaps)
+    )
+    drawn = ("oracle and blind by lineup", lambda: draw_certificate(found))
+    return Page(
+        f"hopplus certify: {title}",
+        f"Being told whom one faces brings {gap} on average",
+        "good" if gap.mean > gap.half_width else "bad",
+        lines,
+        sections=[table, Section("By lineup", pictures=[drawn])],
+        payload=found.as_json(),
+    )
+
+
+def certificate_rows(found: References) -> tuple[list[str], list[list[Any]]]:
+    """The names of columns; a row for each lineup, and one for the mean over the mixtures and over
+    the lineups that only the oracle has learned among, where there are any."""
+    columns = {
+        "oracle": found.oracle,
+        "blind": found.blind,
+        "oracle − blind": found.oracle - found.blind,
+        "random": found.random,
+    }
+    rows = [
+        [lineup, *(estimate(returns[:, place]) for returns in columns.values())]
+        for place, lineup in enumerate(found.lineups)
+    ]
+    for name, held in (("mean", ~found.practised), ("mean, practised", found.practised)):
+        if held.any():
+            means = (estimate(returns[:, held].mean(axis=1)) for returns in columns.values())
+            rows.append([name, *means])
+    return ["others", *columns], rows

@@ -1,0 +1,248 @@
+"""A run in a few words and figures: what was run, how it ended, and what to be wary of."""
+
+import hashlib
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from hopplus.config import MIXED, TrainConfig
+from hopplus.diagnosis.seats.checks import REAL
+from hopplus.evaluation.statistics import ENOUGH, Estimate, estimate, seat_order_test
+from hopplus.games import make_game
+from hopplus.learning.auxiliary.table import AUXILIARY_MODELS
+from hopplus.learning.from_run import learning_seats, learns_everywhere, seat_names
+from hopplus.learning.train import FINAL
+from hopplus.play.names import is_inside
+from hopplus.play.seating import options
+from hopplus.report.pages.curves import Curved
+from hopplus.report.pages.logged import Logged, read_logged
+from hopplus.report.translations import Sentence, Translations
+from hopplus.runs.checkpoint import DamagedError, read_manifest, steps_of
+from hopplus.runs.folder import RunFolder
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A run of training, or of one model, whose `config` is then None."""
+
+    name: str
+    run: RunFolder
+    facts: dict[str, Any]
+    config: TrainConfig | None
+    result: dict[str, Any] | None
+    logged: Logged
+
+    @cached_property
+    def returns(self) -> np.ndarray | None:
+        """[S, N] mean returns over the last tenth, if episodes ended in it for every seed."""
+        totals, episodes = (self.logged.values.get(name) for name in ("return_sum", "episodes"))
+        if totals is None or episodes is None or totals.ndim != 3 or episodes.ndim != 2:
+            return None
+        late = slice(-max(1, round(FINAL * len(totals))), None)
+        ended = np.nansum(episodes[late], axis=0)  # [S]
+        if not ended.all():
+            return None
+        return np.asarray(np.nansum(totals[late], axis=0) / ended[:, None])
+
+    @cached_property
+    def learning(self) -> list[int]:
+        """The seats that learn, which the run is about."""
+        return learning_seats(self.config) if self.config else []
+
+    @property
+    def partly(self) -> bool:
+        """Whether some seats learn and others do not."""
+        return self.config is not None and len(self.learning) < self.config.game.seats
+
+    @cached_property
+    def by_seed(self) -> np.ndarray | None:
+        """[S] mean returns of the learning seats."""
+        return None if self.returns is None else self.returns[:, self.learning].mean(axis=1)
+
+    @property
+    def mean_return(self) -> Estimate | None:
+        """Over the learning seats, with the interval over seeds."""
+        return None if self.by_seed is None else estimate(self.by_seed)
+
+    @cached_property
+    def co_players(self) -> tuple[str, ...]:
+        """Who sits where, so that equal ones are equal co-players: players that a run keeps go by
+        what they have learned, as their names are the run's own."""
+        if self.config is None:
+            return ()
+
+        def one(name: str) -> str:
+            if not is_inside(name):
+                return name
+            file = self.run.path / name
+            return hashlib.sha256(file.read_bytes()).hexdigest() if file.exists() else str(file)
+
+        names = seat_names(self.config)
+        return tuple(MIXED.join(one(part) for part in options(name)) for name in names)
+
+    @cached_property
+    def best(self) -> float | None:
+        """The mean return of a seat if everyone did the best that can be done together; of some of
+        them nobody knows it."""
+        if self.config is None or self.partly:
+            return None
+        game = make_game(self.config.game)
+        return game.best_joint_return / game.seats
+
+    @property
+    def seeds(self) -> int:
+        known = self.facts.get("seeds")
+        return len(known) if isinstance(known, list) else 1
+
+    @property
+    def steps(self) -> int:
+        """Of each seed, as far as it has come."""
+        return int(self.logged.steps[-1]) if len(self.logged.steps) else 0
+
+    @property
+    def share(self) -> float:
+        """How much of a training run is done."""
+        config = self.config
+        return self.steps / (config.updates * config.ppo.steps) if config else 1.0
+
+    @cached_property
+    def seconds(self) -> float | None:
+        """Spent on it so far, as its result or its last checkpoint says."""
+        said = self.result
+        if said is None:
+            try:
+                last = steps_of(self.run.checkpoints)[-1]
+                said = read_manifest(self.run.checkpoints / str(last))
+            except (IndexError, DamagedError):
+                return None
+        spent = said.get("seconds")
+        return float(spent) if isinstance(spent, int | float) else None
+
+    @property
+    def command(self) -> str:
+        """To repeat it."""
+        words = self.facts.get("command")
+        if not isinstance(words, list):
+            return ""
+        first = shlex.join(["hopplus", *map(str, words[1:])])
+        if not self.facts.get("steps_before") or self.config is None:
+            return first
+        return f"{first}; hopplus resume {self.run.path} --steps {self.config.steps}"
+
+    @property
+    def curved(self) -> Curved:
+        """The run as far as curves go."""
+        if self.config is None:
+            return Curved(self.name, self.logged)
+        gate = self.config.imagine.gate if "imagination" in self.config.parts else None
+        actions = make_game(self.config.game).action_names
+        learning = self.learning if self.partly else None
+        return Curved(self.name, self.logged, self.best, gate, actions, learning)
+
+    def warnings(self) -> list[Sentence]:
+        """What a reader should know before believing the figures."""
+        found = [self._unfinished(), self._longer(), self._few_seeds(), self._order()]
+        found += [self._gate(), self._spoilt()]
+        return [one for one in found if one is not None]
+
+    def as_json(self) -> dict[str, Any]:
+        mean = self.mean_return
+        return {
+            "run": str(self.run.path),
+            "kind": self.run.kind,
+            "finished": self.result is not None,
+            "steps": self.steps,
+            "seeds": self.seeds,
+            "seconds": self.seconds,
+            "learning_seats": self.learning,
+            "mean_return": mean.as_json() if mean else None,
+            "returns": self.returns.tolist() if self.returns is not None else None,
+            "best_return": self.best,
+            "warnings": [Translations()(one) for one in self.warnings()],
+        }
+
+    def _unfinished(self) -> Sentence | None:
+        if self.result is not None:
+            return None
+        text = "not finished, at {share} of its steps; go on with hopplus resume {run}"
+        return Sentence(
+            text, {"share": f"{self.share:.0%}", "run": shlex.quote(str(self.run.path))}
+        )
+
+    def _longer(self) -> Sentence | None:
+        before = self.facts.get("steps_before")
+        if not isinstance(before, list) or not before:
+            return None
+        text = (
+            "made longer: it had {before} steps before, and what falls over a run (learning rate,"
+            " entropy bonus) rose again there"
+        )
+        return Sentence(text, {"before": ", ".join(f"{steps:,}" for steps in before)})
+
+    def _few_seeds(self) -> Sentence | None:
+        if self.seeds >= ENOUGH:
+            return None
+        if self.seeds == 1:
+            return Sentence("few seeds (1): of a single one there is no interval", {})
+        text = "few seeds ({seeds}): below {enough}, intervals say little"
+        return Sentence(text, {"seeds": self.seeds, "enough": ENOUGH})
+
+    def _order(self) -> Sentence | None:
+        returns, config = self.returns, self.config
+        if returns is None or config is None or len(returns) < 2 or not learns_everywhere(config):
+            return None
+        chance = seat_order_test(returns)
+        if chance >= REAL:
+            return None
+        means = returns.mean(axis=0)
+        text = (
+            "seats differ: seat {most} gets {high}, seat {least} only {low} (chance {chance} if all"
+            " were alike); see hopplus diagnose seats {run}"
+        )
+        values = {
+            "most": int(means.argmax()),
+            "high": f"{means.max():.2f}",
+            "least": int(means.argmin()),
+            "low": f"{means.min():.2f}",
+            "chance": f"{chance:.2g}",
+            "run": shlex.quote(str(self.run.path)),
+        }
+        return Sentence(text, values)
+
+    def _gate(self) -> Sentence | None:
+        gate = self.logged.values.get(AUXILIARY_MODELS["imagination"].gate or "")
+        if gate is None or not len(gate):
+            return None
+        shut = ~(gate > 0).any(axis=0)  # [S, N]
+        if not shut.any():
+            return None
+        text = (
+            "the gate of imagination never opened for {shut} of {all} seats (all seeds counted):"
+            " nothing was learned from imagined play there"
+        )
+        return Sentence(text, {"shut": int(shut.sum()), "all": shut.size})
+
+    def _spoilt(self) -> Sentence | None:
+        if not self.logged.spoilt:
+            return None
+        text = "{count} updates have numbers that are not finite; those are left out"
+        return Sentence(text, {"count": self.logged.spoilt})
+
+
+def summarise(runs: Sequence[RunFolder]) -> list[Summary]:
+    """Read runs; those of the same name are told apart by their paths."""
+    short = [run.path.resolve().name for run in runs]
+    names = [
+        str(run.path) if short.count(name) > 1 else name
+        for run, name in zip(runs, short, strict=True)
+    ]
+    return [_summary(name, run) for name, run in zip(names, runs, strict=True)]
+
+
+def _summary(name: str, run: RunFolder) -> Summary:
+    config = run.config() if run.kind == TrainConfig.kind else None
+    return Summary(name, run, run.facts(), config, run.result(), read_logged(run))
