@@ -17,7 +17,8 @@ from hopplus.games.grid import MOVES
 from hopplus.games.stag_hunt import StagHunt
 from hopplus.models.sampling import draw
 from hopplus.play.seating import Seating, seat_players
-from hopplus.players.scripted import first_moves, player_names, scripted
+from hopplus.players.scripted import player_names, scripted
+from hopplus.players.shortest_paths import first_moves
 from hopplus.types import Act
 
 UP, DOWN, LEFT, RIGHT, STAY, STAG, HARE = range(7)

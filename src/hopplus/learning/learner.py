@@ -106,10 +106,8 @@ class Learner:
 
     @cached_property
     def optimiser(self) -> optax.GradientTransformation:
-        norm = self.config.gradient_norm
-        return optax.chain(
-            optax.clip_by_global_norm(norm), optax.adam(self.learning_rate, eps=1e-5)
-        )
+        adam = optax.adam(self.learning_rate, eps=1e-5)
+        return optax.chain(optax.clip_by_global_norm(self.config.gradient_norm), adam)
 
     @property
     def learning_rate(self) -> optax.Schedule:
