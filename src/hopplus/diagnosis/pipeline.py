@@ -7,7 +7,7 @@ from typing import Any
 
 from hopplus.config import flat
 from hopplus.diagnosis.audit import DataAudit, TargetAudit, data_audit, target_audit
-from hopplus.diagnosis.finding import Check, Illness
+from hopplus.diagnosis.finding import Check
 from hopplus.diagnosis.laboratory import replica_of
 from hopplus.diagnosis.step_audit import (
     BufferAudit,
@@ -17,26 +17,6 @@ from hopplus.diagnosis.step_audit import (
     step_audit,
 )
 from hopplus.diagnosis.subject import Subject
-
-DATA_ILLNESSES = {
-    "wrong-seat-data": Illness(
-        "data",
-        "seats learn from another seat's play",
-        "Look where trajectories are taken apart by seat: a name that is not found must be an"
-        " error, never the first seat.",
-    ),
-    "wrong-targets": Illness(
-        "data",
-        "a seat learns values, probabilities or returns that are not its own",
-        "Look where returns and advantages are computed: every seat's from its own values, rewards"
-        " and presence.",
-    ),
-    "steps-after-leaving": Illness(
-        "data",
-        "steps after a player has left are learned from",
-        "Mask every loss with the presence of the seat before the step.",
-    ),
-}
 
 DIVERGED = (
     "Some figures are not numbers: look in the log where that begins, and take a smaller step size"
