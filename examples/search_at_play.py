@@ -1,4 +1,4 @@
-"""Does a search help players that learned without one, in company they never met?
+"""Does a search help players that learned without one, among co-players they never met?
 
     python examples/search_at_play.py runs/first [EPISODES] [SIMULATIONS]
 
@@ -12,14 +12,14 @@ from pathlib import Path
 
 import jax
 import numpy as np
-from hopplus.learning.company import make_company
-from hopplus.learning.restore import run_players
-from hopplus.learning.trained import named
 
 from hopplus.config import SearchConfig
 from hopplus.evaluation.evaluate import evaluate
 from hopplus.evaluation.statistics import estimate
 from hopplus.games import make_game
+from hopplus.learning.from_run import run_players
+from hopplus.play.lineup import make_lineup
+from hopplus.play.trained import named
 from hopplus.runs.folder import open_run
 
 GAMES = 128  # side by side
@@ -40,10 +40,10 @@ def main(path: str, episodes: int = 500, simulations: int = 50) -> None:
             found = []
             for seed in config.seed_numbers:
                 player = named(run_players(run, seed)[0], "player")
-                company = make_company(["player", *others], game, {"player": player}, search=search)
+                lineup = make_lineup(["player", *others], game, {"player": player}, search=search)
                 key_params, key_play = jax.random.split(jax.random.key(seed))
-                params = company.init(key_params)
-                played = evaluate(game, company.seating, params, key_play, episodes, GAMES)
+                params = lineup.init(key_params)
+                played = evaluate(game, lineup.seating, params, key_play, episodes, GAMES)
                 found.append(played.returns[:, 0].mean())
             means[name] = np.array(found)
         gain = estimate(means["searching"] - means["alone"])

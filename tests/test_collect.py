@@ -13,8 +13,8 @@ import plain_stag_hunt as plain
 from conftest import MIXTURE, SMALL_GAME, SMALL_RUN, record_small
 from hopplus.cli import main
 from hopplus.config import ConfigError
-from hopplus.learning import collect as collecting
 from hopplus.players.scripted import scripted
+from hopplus.recorded import collect as collecting
 from hopplus.recorded import dataset
 from hopplus.recorded.dataset import Shard, is_held_out, open_data
 from hopplus.recorded.record import view_at

@@ -20,7 +20,7 @@ from hopplus.learning.ppo import ppo_loss
 from tiny_hop_plus import GOAL, IMAGINE, OPPONENT, PPO, REAL, TrueWorld, jit, of_seat, same, setup
 
 Settling = GoalLearner | OpponentLearner | WorldLearner
-LEARNED = ("prior", "inference", "opponents", "world")
+LEARNED = ("prior", "context", "opponents", "world")
 
 
 def huge(param_sets: Any, seats: Any = slice(None)) -> Any:

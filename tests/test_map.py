@@ -4,7 +4,6 @@ import re
 from pathlib import Path
 
 import pytest
-
 from test_imports import BESIDE, LAYERS, SOURCE
 
 ROOT = SOURCE.parents[1]

@@ -27,7 +27,7 @@ from hopplus.learning.auxiliary.learner import (
     in_batches,
 )
 from hopplus.learning.auxiliary.replay_buffer import drawn_rows, rows_at
-from hopplus.learning.auxiliary.transitions import Transitions
+from hopplus.learning.auxiliary.transitions import Transitions, present_in
 from hopplus.learning.ppo import Batch
 from hopplus.models.goal import GoalPrior
 from hopplus.models.inference import GoalInference
@@ -228,7 +228,7 @@ class GoalLearner(AuxiliaryLearner):
     def _drawn(self, rows: Segment, seats: jax.Array, key: jax.Array, count: int) -> Drawn:
         """[count] games, those looked at by an own seat of the set that is present at all."""
         key_rows, key_drawn = jax.random.split(key)
-        present = jax.vmap(jax.vmap(self.game.present))(rows.state)  # [R, T, N]
+        present = present_in(self.game, rows)  # [R, T, N]
         row, place = drawn_rows(key_rows, present.any(axis=1)[:, seats], count)
         seat = seats[place]
         own = jnp.searchsorted(np.sort(self.seats.reshape(-1)), seat)

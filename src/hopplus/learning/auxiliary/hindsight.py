@@ -8,7 +8,7 @@ import jax.numpy as jnp
 
 from hopplus.config import GoalLearnerConfig
 from hopplus.games.game import Game, views
-from hopplus.learning.auxiliary.transitions import Transitions
+from hopplus.learning.auxiliary.transitions import Transitions, present_in
 from hopplus.models.goal import GoalCode, GoalPrior
 from hopplus.models.history import recalled
 from hopplus.models.inference import selected
@@ -67,7 +67,7 @@ def seen_by(game: Game, segment: Segment, seat: jax.Array, own: jax.Array) -> Se
     """A segment as a seat saw it; `own` is its number among those who learn."""
     order = (seat + jnp.arange(game.seats)) % game.seats
     state = segment.state
-    present = jax.vmap(game.present)(state)[:, order]
+    present = present_in(game, segment)[:, order]
 
     def back(later: jax.Array, now: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         goes_on, present = now

@@ -12,7 +12,7 @@ from hopplus.config import ImagineConfig, PPOConfig
 from hopplus.games.game import Game, views
 from hopplus.learning.auxiliary.learner import flat
 from hopplus.learning.auxiliary.replay_buffer import drawn_rows, pushed, rows_at
-from hopplus.learning.auxiliary.transitions import Transitions, empty_steps
+from hopplus.learning.auxiliary.transitions import Transitions, empty_steps, present_in
 from hopplus.learning.ppo import Batch
 from hopplus.learning.returns import lambda_returns, shared_reward
 from hopplus.models.part import Metrics
@@ -116,7 +116,7 @@ class ImaginedRollouts:
         memories
         before them."""
         sets, shape = len(self.seats), (self.config.horizon, self.replicas)
-        present = jax.vmap(self.game.present)(buffer.state)  # [R, N]
+        present = present_in(self.game, buffer)  # [R, N]
         learning = jnp.asarray(np.sort(self.seats.reshape(-1)))
 
         def chosen(seats: jax.Array, key: jax.Array) -> tuple[jax.Array, ...]:

@@ -12,8 +12,8 @@ import optax
 
 from hopplus.config import AuxiliaryConfig
 from hopplus.games.game import Game
-from hopplus.learning.auxiliary.replay_buffer import capacity, empty_buffer, pushed
-from hopplus.learning.auxiliary.transitions import Transitions
+from hopplus.learning.auxiliary.replay_buffer import capacity, pushed
+from hopplus.learning.auxiliary.transitions import Transitions, empty_rows, present_in
 from hopplus.learning.ppo import Batch
 from hopplus.models.part import Metrics, Part, fit_loss
 from hopplus.players.actor import Actor
@@ -58,7 +58,7 @@ class AuxiliaryLearner:
         count = len(rows.joint)
         steps = played.joint.shape[0] * played.joint.shape[1] // count  # in a row
         size = capacity(-(-self.config.buffer // steps), count)
-        return FitState(self.init_optimiser(param_sets), empty_buffer(rows, size))
+        return FitState(self.init_optimiser(param_sets), empty_rows(rows, size))
 
     def init_optimiser(self, param_sets: PlayerParams) -> optax.OptState:
         """[sets, ...] its state before the first gradient step."""
@@ -74,10 +74,7 @@ class AuxiliaryLearner:
 
     def fill(self, buffer: Any) -> jax.Array:
         """[sets] int32, at how many steps of the buffer each set's own seats were present."""
-        present = self.game.present
-        for _ in buffer.joint.shape[:-1]:
-            present = jax.vmap(present)
-        seen = jnp.moveaxis(present(buffer.state)[..., self.seats], -2, 0)
+        seen = jnp.moveaxis(present_in(self.game, buffer)[..., self.seats], -2, 0)
         return seen.reshape(len(self.seats), -1).sum(axis=1)
 
     def measure(self, param_sets: PlayerParams, played: Transitions, key: jax.Array) -> Metrics:

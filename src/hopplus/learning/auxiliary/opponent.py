@@ -12,7 +12,7 @@ import optax
 from hopplus.config import ConfigError, OpponentLearnerConfig, PretrainOpponent
 from hopplus.learning.auxiliary.learner import CHECKED, AuxiliaryLearner, FitState, fitted, flat
 from hopplus.learning.auxiliary.replay_buffer import drawn_rows, rows_at
-from hopplus.learning.auxiliary.transitions import Transitions, other_samples
+from hopplus.learning.auxiliary.transitions import Transitions, other_samples, present_in
 from hopplus.models.nets import Mlp
 from hopplus.models.opponent import OpponentModel, OpponentPart
 from hopplus.models.part import Metrics
@@ -80,7 +80,7 @@ class OpponentLearner(AuxiliaryLearner):
     def _drawn(self, rows: Transitions, key: jax.Array, count: int) -> Sample:
         """[sets, N - 1, count] samples of each other, of steps at which the own seat is present;
         those of others that are not have no weight."""
-        present = jax.vmap(self.game.present)(rows.state)  # [R, N]
+        present = present_in(self.game, rows)  # [R, N]
         learning = jnp.asarray(np.sort(self.seats.reshape(-1)))
 
         def of_set(seats: jax.Array, key: jax.Array) -> Sample:

@@ -1,5 +1,8 @@
 """What was just played, as the parts beside the policy read and keep it."""
 
+from dataclasses import replace
+from typing import Any, TypeVar
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -9,6 +12,9 @@ from hopplus.games.game import Game, repeat_step, views
 from hopplus.learning.auxiliary.replay_buffer import capacity, empty_buffer
 from hopplus.models.opponent import others_views
 from hopplus.types import Memory, Sample, State, Trajectory, View
+
+EMPTY = -1  # the actions in a buffer's rows that hold no step yet
+Rows = TypeVar("Rows")  # transitions, or segments of them
 
 
 class Transitions(eqx.Module):
@@ -45,9 +51,29 @@ def transitions_of(trajectory: Trajectory, group: int, seats: np.ndarray, size: 
     )
 
 
+def empty_rows(rows: Rows, size: int) -> Rows:
+    """A buffer for rows like those [M, ...], of so many that hold no step yet."""
+    buffer: Any = empty_buffer(rows, size)
+    empty: Rows = replace(buffer, joint=jnp.full_like(buffer.joint, EMPTY))
+    return empty
+
+
 def empty_steps(rows: Transitions, buffer: int) -> Transitions:
     """An empty buffer with room for `buffer` steps, for rows [M, ...] an update."""
-    return empty_buffer(rows, capacity(buffer, len(rows.joint)))
+    return empty_rows(rows, capacity(buffer, len(rows.joint)))
+
+
+def present_in(game: Game, rows: Any) -> jax.Array:
+    """[..., N] bool, the seats on the board in rows [...] with `state` and `joint`; nobody in one
+    that holds no step yet.
+
+    The state of such a row is all zeros, in which a game that nobody leaves has everyone present.
+    """
+    present = game.present
+    for _ in rows.joint.shape[:-1]:
+        present = jax.vmap(present)
+    there: jax.Array = present(rows.state) & (rows.joint != EMPTY)
+    return there
 
 
 def own_sample(game: Game, transition: Transitions, seat: jax.Array) -> Sample:
@@ -58,7 +84,7 @@ def own_sample(game: Game, transition: Transitions, seat: jax.Array) -> Sample:
     view = game.view(transition.state, seat)
     return Sample(
         view=view,
-        present=game.present(transition.state)[order],
+        present=present_in(game, transition)[order],
         joint=transition.joint[order],
         reward=outcome.reward[order],
         after=game.view(after, seat),
@@ -76,7 +102,7 @@ def other_samples(game: Game, transition: Transitions, seat: jax.Array, goals: j
     [N - 1, G]; the others' views are the seat's own, turned."""
     order = (seat + jnp.arange(game.seats)) % game.seats
     own, legal = game.view(transition.state, seat), views(game, transition.state).legal[order]
-    present, joint = game.present(transition.state)[order], transition.joint[order]
+    present, joint = present_in(game, transition)[order], transition.joint[order]
 
     def of_other(place: jax.Array, view: View, goal: jax.Array) -> Sample:
         # A model of another looks at the view before the step alone: what comes of it is not

@@ -11,7 +11,7 @@ import optax
 from hopplus.config import WorldLearnerConfig
 from hopplus.learning.auxiliary.learner import CHECKED, AuxiliaryLearner, FitState, fitted, flat
 from hopplus.learning.auxiliary.replay_buffer import drawn_rows, rows_at
-from hopplus.learning.auxiliary.transitions import Transitions, own_sample
+from hopplus.learning.auxiliary.transitions import Transitions, own_sample, present_in
 from hopplus.models.part import Metrics
 from hopplus.models.world import World
 from hopplus.models.world_part import WorldPart
@@ -80,7 +80,7 @@ class WorldLearner(AuxiliaryLearner):
 
     def _drawn(self, rows: Transitions, seats: jax.Array, key: jax.Array, count: int) -> Sample:
         """[count] samples of a set's own seats [k], of steps at which they are present."""
-        present = jax.vmap(self.game.present)(rows.state)[:, seats]
+        present = present_in(self.game, rows)[:, seats]
         row, place = drawn_rows(key, present, count)
         samples: Sample = jax.vmap(partial(own_sample, self.game))(rows_at(rows, row), seats[place])
         return samples
