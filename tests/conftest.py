@@ -5,7 +5,8 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -18,6 +19,7 @@ import pytest
 import tyro._cli
 from tyro._parsers import ParserSpecification
 
+import hopplus.cli
 from hopplus.cli import main
 from hopplus.config import StagHuntConfig, TrainConfig
 from hopplus.games.game import views
@@ -81,18 +83,27 @@ def parse_quickly() -> None:
     """Has tyro build the parser of a command once per process instead of once per command line:
     tests read thousands of them, and building takes twenty times as long as reading.
 
-    Only the outermost call is replaced, so the parser itself is tyro's own. It is kept per type: a
-    test that changes what a type's options are has to use a type of its own.
+    Only the outermost call is replaced, so the parser itself is tyro's own. It is kept per type and
+    game: a test that changes what a type's options are has to use a type of its own.
     """
     build = ParserSpecification.from_callable_or_type
-    built: dict[tuple[object, str], Any] = {}
+    built: dict[tuple[object, str, str], Any] = {}
+    offered, game = hopplus.cli.options_of, ""
+
+    @contextmanager
+    def options_of(chosen: str) -> Iterator[None]:
+        nonlocal game
+        game = chosen
+        with offered(chosen):
+            yield
 
     def built_once(kind: Any, **given: Any) -> Any:
-        key = (kind, repr(given))
+        key = (kind, game, repr(given))
         if key not in built:
             built[key] = build(kind, **given)
         return built[key]
 
+    vars(hopplus.cli)["options_of"] = options_of
     specification = SimpleNamespace(from_callable_or_type=built_once)
     vars(tyro._cli)["_parsers"] = SimpleNamespace(ParserSpecification=specification)
 

@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
+
 from test_imports import BESIDE, LAYERS, SOURCE
 
 ROOT = SOURCE.parents[1]

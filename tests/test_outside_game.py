@@ -152,7 +152,7 @@ def test_pettingzoo_takes_it() -> None:
     assert not any(ended.values())
     assert "player_0  right" in str(env.render())
     assert env.game.show(env._state).count("g") == 1  # it is back
-    with pytest.raises(ConfigError, match="the game has no setting stags; it has size, seats"):
+    with pytest.raises(ConfigError, match="the game has no setting stags; it has seats, size"):
         parallel_env(NAME, stags=2)
 
 

@@ -146,7 +146,7 @@ WRONG = [
     ("train ppo --game.strength 1 2 x 4", "--game.strength cannot be read"),
     ("train ppo --game.strength 1 2 0 4", "above 0 for every seat"),
     ("train ppo --game.height x", "--game.height is 'x' but must be"),
-    ("train ppo --game.name chess", "--game.name is 'chess'"),
+    ("train ppo --game chess", "there is no game 'chess'"),
     ("train ppo --game.obstacles 40", "need at least"),
     ("train ppo --goal.horizon 0", "--goal.horizon is 0"),
     ("train ppo --belief.floor 0", "--belief.floor is 0"),

@@ -44,7 +44,7 @@ from hopplus.cli.reading.options import game_named, options_of
 from hopplus.cli.replay import Replay
 from hopplus.cli.report import Report
 from hopplus.cli.train import Resume, Train
-from hopplus.config import ConfigError
+from hopplus.config import DEFAULT_GAME, ConfigError
 from hopplus.runs.folder import RunError
 from hopplus.runs.watchdog import say
 
@@ -163,7 +163,7 @@ def _read(words: Sequence[str], game: str) -> tuple[Command, list[str]]:
 
 
 @functools.cache
-def _manual(path: tuple[str, ...], game: str) -> Manual:
+def _manual(path: tuple[str, ...], game: str = DEFAULT_GAME) -> Manual:
     """All of a command's help, with the options of that game."""
     out = Captured()
     before = os.environ.get("COLUMNS")

@@ -64,7 +64,7 @@ def game_named(words: Sequence[str]) -> str:
     It is looked for before the line is parsed, because the options there are depend on it.
     """
     name = default_game().name
-    for word, after in zip(words, [*words[1:], ""], strict=True):
+    for word, after in zip(words, [*words[1:], ""], strict=False):
         if word == "--game" and after and not after.startswith("-"):
             name = after
         elif word.startswith("--game="):
