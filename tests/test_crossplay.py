@@ -41,8 +41,8 @@ def test_a_stag_hunter_alone_gets_nothing_and_two_share() -> None:
     assert alone == 0.0
     assert auxiliary == pytest.approx(1.0)
     assert 0.5 < rivals < 1.0  # who meets at a hare shares it
-    assert found.lineup[0][1].mean == pytest.approx(1.0)  # the hare hunter beside the stag hunter
-    assert found.lineup[1][0].mean == 0.0
+    assert found.co_players[0][1].mean == pytest.approx(1.0)  # the hare hunter beside the stag hunter
+    assert found.co_players[1][0].mean == 0.0
     assert found.by_seat.shape == (2, 2, 2)
 
 

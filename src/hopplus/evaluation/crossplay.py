@@ -52,10 +52,10 @@ def make_member(
     return Member(name, tuple(players), tuple(params))
 
 
-def around(focal: Member, lineup: Member, seat: int) -> list[Member]:
-    """For each seat, from whom its player comes: one of the focal member, the co-players in all
+def around(focal: Member, others: Member, seat: int) -> list[Member]:
+    """For each seat, from whom its player comes: one of the focal member, the others in all
     others."""
-    return [focal if place == seat else lineup for place in range(len(focal.players))]
+    return [focal if place == seat else others for place in range(len(focal.players))]
 
 
 @dataclass(frozen=True)
@@ -97,20 +97,20 @@ class Crossplay:
 
     names: list[str]
     focal: list[list[Estimate]]  # return of the one, over all its seats and episodes
-    lineup: list[list[Estimate]]  # mean return of the others
+    co_players: list[list[Estimate]]  # mean return of the others
     by_seat: np.ndarray  # [R, R, N] mean return of the one in each seat
 
     def as_json(self) -> dict[str, Any]:
         return {
             "names": self.names,
             "focal": self.focal,
-            "co_players": self.lineup,
+            "co_players": self.co_players,
             "by_seat": self.by_seat,
         }
 
     def by_run(self, runs: Sequence[str]) -> dict[str, np.ndarray]:
         """Of every run that has several seeds among the members, [S, K] the mean return of each of
-        its seeds among each of the K runs, itself not counted as its own co-players.
+        its seeds among each of the K runs, itself not counted as its own co-player.
 
         `runs` [R] names the run of each member, or whoever it is if it is of no run.
         """
@@ -120,7 +120,7 @@ class Crossplay:
             return float(np.mean([self.focal[member][n].mean for n in lineup if n != member]))
 
         several = {run: own for run, own in places.items() if len(own) > 1}
-        # A run of one seed has no other of its own to sit among, so it is co-players for others
+        # A run of one seed has no other of its own to sit among, so it is a co-player of others
         # alone.
         return {
             run: np.array([[among(member, lineup) for lineup in places.values()] for member in own])
@@ -137,12 +137,12 @@ def crossplay(
 ) -> Crossplay:
     """Play `episodes` episodes for every row, column and seat, on the same boards for all."""
     focal: list[list[Estimate]] = []
-    lineup: list[list[Estimate]] = []
+    co_players: list[list[Estimate]] = []
     by_seat = np.zeros((len(members), len(members), game.seats))
     table = make_table(members)
     for row, one in enumerate(members):
         focal.append([])
-        lineup.append([])
+        co_players.append([])
         for column, others in enumerate(members):
             own, theirs = [], []
             for seat in range(game.seats):
@@ -155,5 +155,5 @@ def crossplay(
                 on_progress(episodes, f"{one.name} among {others.name}")
             by_seat[row, column] = [returns.mean() for returns in own]
             focal[-1].append(estimate(np.concatenate(own)))
-            lineup[-1].append(estimate(np.concatenate(theirs)))
-    return Crossplay([member.name for member in members], focal, lineup, by_seat)
+            co_players[-1].append(estimate(np.concatenate(theirs)))
+    return Crossplay([member.name for member in members], focal, co_players, by_seat)

@@ -20,7 +20,7 @@ def draw_crossplay(found: Crossplay) -> "Figure":
     figure, places = panels(max(10, 2.2 * size + 4), max(4, size + 2), 1, 2)
     for axes, table, title in zip(
         places[0],
-        (found.focal, found.lineup),
+        (found.focal, found.co_players),
         ("Return of the row among the column", "Mean return of the column around the row"),
         strict=True,
     ):
