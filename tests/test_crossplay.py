@@ -34,14 +34,14 @@ def test_a_stag_hunter_alone_gets_nothing_and_two_share() -> None:
     found = crossplay(
         GAME, [scripted_member("stag"), scripted_member("hare")], jax.random.key(0), 64
     )
-    (both, alone), (auxiliary, rivals) = (
+    (both, alone), (neighbour, rivals) = (
         [cell.mean for cell in row] for row in found.focal
     )  # rows: stag, hare
     assert both == pytest.approx(5.0)
     assert alone == 0.0
-    assert auxiliary == pytest.approx(1.0)
+    assert neighbour == pytest.approx(1.0)
     assert 0.5 < rivals < 1.0  # who meets at a hare shares it
-    assert found.co_players[0][1].mean == pytest.approx(1.0)  # the hare hunter beside the stag hunter
+    assert found.co_players[0][1].mean == pytest.approx(1.0)  # the hare hunter
     assert found.co_players[1][0].mean == 0.0
     assert found.by_seat.shape == (2, 2, 2)
 
