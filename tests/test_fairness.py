@@ -39,8 +39,8 @@ class Dealt(Coins):
 
     def init(self, key: jax.Array) -> CoinsState:
         state = super().init(key)
-        auxiliary = jnp.where(state.seats[0] % 3 == 0, 1, -1)
-        return replace(state, coins=state.coins.at[0].set(state.seats[0] + auxiliary))
+        next_to = jnp.where(state.seats[0] % 3 == 0, 1, -1)
+        return replace(state, coins=state.coins.at[0].set(state.seats[0] + next_to))
 
 
 class Greedy(Coins):

@@ -92,8 +92,8 @@ def test_mixed_company(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[
     gif = tmp_path / "x.gif"
     assert main(["replay", str(run), "--seats", "stag,run", "--out", str(gif)]) == 0
     assert gif.stat().st_size > 1000
-    auxiliary = ["--runs", str(tmp_path), "--name", "b", "--seats", f"{run}@1,learn"]
-    assert main(["train", "ppo", *auxiliary, *SMALL_RUN]) == 0
+    others = ["--runs", str(tmp_path), "--name", "b", "--seats", f"{run}@1,learn"]
+    assert main(["train", "ppo", *others, *SMALL_RUN]) == 0
     capsys.readouterr()
     inside = find_trained(str(tmp_path / "b" / "players" / "0.safetensors"))
     frozen = run_players(open_run(run), 0)[1]
