@@ -43,10 +43,10 @@ def _switched(learner: Learner, switch: Switch) -> Learner:
         return learner
 
     def make_batch(
-        own: ImaginedRollouts, dream: ImaginedRollout, observed: jax.Array, open_: jax.Array
+        own: ImaginedRollouts, rollout: ImaginedRollout, observed: jax.Array, open_: jax.Array
     ) -> Batch:
-        dream = replace(dream, reward=dream.reward * switch.reward)
-        batch = imagined_rollouts.make_batch(own, dream, observed, open_ & switch.imagine)
+        rollout = replace(rollout, reward=rollout.reward * switch.reward)
+        batch = imagined_rollouts.make_batch(own, rollout, observed, open_ & switch.imagine)
         forced = batch.present & switch.critic
         return replace(batch, valued=jnp.where(switch.override, forced, batch.valued))
 

@@ -97,7 +97,7 @@ class ImaginedRollouts:
         )
 
     def imagination(self, player_params: PlayerParams) -> Imagination:
-        """A mind's own imagination; it acts there as it does in play."""
+        """A player's own imagination; it acts there as it does in play."""
         assert player_params.opponents is not None
         assert player_params.world is not None
 

@@ -25,7 +25,7 @@ class AuxiliaryState(eqx.Module):
     """What the parts need to go on, besides the parameters."""
 
     parts: dict[str, FitState]
-    starts: Transitions | None  # [R, ...] moments to imagine from
+    starts: Transitions | None  # [R, ...] to imagine from
     observed: jax.Array  # [sets, 2] float32, the least and the largest reward so far
 
 
@@ -64,7 +64,7 @@ class AuxiliaryLearners:
     def learn(
         self,
         param_sets: PlayerParams,
-        auxiliary_state: AuxiliaryState,
+        state: AuxiliaryState,
         played: Transitions,
         batch: Batch,
         updates: jax.Array,
@@ -73,7 +73,7 @@ class AuxiliaryLearners:
         """Let every part learn from what was played; give what the policy learns from: the batch
         of real steps [sets, M, ...], and imagined ones behind them."""
         metrics = source_metrics(batch)
-        auxiliary = dict(auxiliary_state.parts)
+        auxiliary = dict(state.parts)
         for number, part in enumerate(self.parts):
             # By its number: a model learns the same whether others learn after it or not.
             own_key = jax.random.fold_in(key, number)
@@ -83,56 +83,50 @@ class AuxiliaryLearners:
             metrics |= found
         key_mix, key_imagined = jax.random.split(jax.random.fold_in(key, len(self.parts)))
         # Rewards that were real, to which imagined ones can be clipped.
-        auxiliary_state = replace(
-            auxiliary_state, parts=auxiliary, observed=_widened(auxiliary_state.observed, batch)
-        )
+        state = replace(state, parts=auxiliary, observed=_widened(state.observed, batch))
         for part in self.parts:  # of which one at most draws anything by the key
             batch = part.relabel(
                 param_sets, played, batch, updates, key_mix, self.actor.policy_and_value
             )
         if self.imagined_rollouts is None:
-            return param_sets, auxiliary_state, batch, metrics
-        assert auxiliary_state.starts is not None
-        auxiliary_state = replace(
-            auxiliary_state,
-            starts=self.imagined_rollouts.keep(auxiliary_state.starts, played, updates),
+            return param_sets, state, batch, metrics
+        assert state.starts is not None
+        state = replace(
+            state,
+            starts=self.imagined_rollouts.keep(state.starts, played, updates),
         )
         # Measured on this very play before it was fitted to: a set whose world model cannot foresee
         # its own steps must not learn from what it imagines with it.
         gate = metrics["world/error"] <= self.imagined_rollouts.config.gate
-        imagined_batch, found = self._imagined_batch(
-            param_sets, auxiliary_state, gate, updates, key_imagined
-        )
+        imagined_batch, found = self._imagined_batch(param_sets, state, gate, updates, key_imagined)
         real = replace(batch, imagined=jnp.zeros_like(batch.present))
         together: Batch = jax.tree.map(
             lambda one, two: jnp.concatenate([one, two], axis=1), real, imagined_batch
         )
-        return param_sets, auxiliary_state, together, metrics | found
+        return param_sets, state, together, metrics | found
 
     def _imagined_batch(
         self,
         param_sets: PlayerParams,
-        auxiliary_state: AuxiliaryState,
+        state: AuxiliaryState,
         gate: jax.Array,
         updates: jax.Array,
         key: jax.Array,
     ) -> tuple[Batch, Metrics]:
         """Imagined steps [sets, rows, ...]; blank ones while it is too early for any."""
         assert self.imagined_rollouts is not None
-        assert auxiliary_state.starts is not None
-        given = (param_sets, auxiliary_state.starts, auxiliary_state.observed, gate, key)
-        imagine = jax.jit(
-            self.imagined_rollouts.__call__
-        )  # which is traced once: for the shapes, and to imagine
+        assert state.starts is not None
+        given = (param_sets, state.starts, state.observed, gate, key)
+        # Traced once: for the shapes, and to imagine.
+        imagine = jax.jit(self.imagined_rollouts.__call__)
         shapes = jax.eval_shape(imagine, *given)
 
         def blank(*_: object) -> tuple[Batch, Metrics]:
             batch, found = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
             return replace(batch, imagined=jnp.ones_like(batch.imagined)), found
 
-        ready = updates >= -(
-            -self.imagined_rollouts.config.warm_up // self.imagined_rollouts.ppo.steps
-        )
+        rollouts = self.imagined_rollouts
+        ready = updates >= -(-rollouts.config.warm_up // rollouts.ppo.steps)
         found: tuple[Batch, Metrics] = jax.lax.cond(ready, imagine, blank, *given)
         return found
 
