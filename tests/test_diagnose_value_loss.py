@@ -183,9 +183,9 @@ def test_goals_that_are_zero_in_imagination_are_named() -> None:
 
 
 def test_both_faults_are_in_what_is_imagined() -> None:
-    """Rewards 20 times as large, and goals that are zero: one dream of each kind."""
+    """Rewards 20 times as large, and goals that are zero: one imagined rollout of each kind."""
     start = imagining()
-    param_sets, kept = replica_of((start.param_sets, start.learning.kept), 0)
+    param_sets, kept = replica_of((start.param_sets, start.learning.auxiliary_state), 0)
 
     @jax.jit
     def imagined_batch(key: jax.Array) -> Any:

@@ -46,10 +46,10 @@ def assemble_everyone(steps: Batch, count: int) -> Batch:
 def commit_half(old: Step, new: Step, updates: jax.Array) -> Step:
     """One seat is updated every second time."""
 
-    def auxiliary_state(before: jax.Array, after: jax.Array) -> jax.Array:
+    def every_second(before: jax.Array, after: jax.Array) -> jax.Array:
         return after.at[SEAT].set(jnp.where(updates % 2 == 0, after[SEAT], before[SEAT]))
 
-    half: Step = jax.tree.map(auxiliary_state, old, new)
+    half: Step = jax.tree.map(every_second, old, new)
     return half
 
 
