@@ -150,10 +150,10 @@ def test_one_set_of_parameters_for_all() -> None:
     assert found.seats == found.taken_from == [[0, 1, 2]]
     assert found.rows == [present().sum()]
     assert faults(found) == (None, None)
-    auxiliary_state = audit("shared, gone kept")
-    assert auxiliary_state.taken_from == [[0, 1, 2]]
-    assert auxiliary_state.after_leaving == [3 * ROWS - present().sum()]
-    assert faults(auxiliary_state) == (None, "steps-after-leaving")
+    gone = audit("shared, gone kept")
+    assert gone.taken_from == [[0, 1, 2]]
+    assert gone.after_leaving == [3 * ROWS - present().sum()]
+    assert faults(gone) == (None, "steps-after-leaving")
 
 
 @pytest.mark.parametrize("name", ["prosocial", "altruist"])

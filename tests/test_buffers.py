@@ -25,8 +25,8 @@ def test_a_ring_keeps_the_newest() -> None:
         rows = (jnp.full((2, 3), update) + jnp.array([[0.0], [0.5]]), jnp.ones(2, bool))
         buffer = push(buffer, rows, update)
         held = sorted(buffer[0][:, 0][buffer[1]].tolist())
-        auxiliary_state = range(max(0, update - 2), update + 1)
-        assert held == [number + half for number in auxiliary_state for half in (0, 0.5)]
+        kept = range(max(0, update - 2), update + 1)
+        assert held == [number + half for number in kept for half in (0, 0.5)]
     assert buffer[0][:, 0].tolist() == [3, 3.5, 4, 4.5, 2, 2.5]
 
 

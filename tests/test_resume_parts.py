@@ -101,8 +101,8 @@ def test_it_goes_on_bit_for_bit(
     for name, array in one.items():
         np.testing.assert_array_equal(array, two[name], err_msg=name)
     for part in ("opponent", "goal", "world"):
-        assert any(f".kept.parts['{part}']" in name for name in one)
-    assert any(".kept.starts" in name for name in one)
+        assert any(f".auxiliary_state.parts['{part}']" in name for name in one)
+    assert any(".auxiliary_state.starts" in name for name in one)
     records = [open_run(folder / name).metrics() for name in ("whole", "half")]
     assert records[0] == records[1]
     last = records[0][-1]

@@ -117,7 +117,7 @@ def data_checks(data: DataAudit) -> list[Check]:
             "" if all(data.rows) else "A seat did not play at all: give it more --ppo.games.",
         )
     ]
-    auxiliary_state = sum(data.after_leaving)
+    after_leaving = sum(data.after_leaving)
     presence = ", ".join(f"{share:.0%}" for share in data.presence)
     checks.append(
         Check(
@@ -125,11 +125,11 @@ def data_checks(data: DataAudit) -> list[Check]:
             f"Seats were on the board at {presence} of all steps and learned from"
             f" {', '.join(f'{rows:,}' for rows in data.rows)} rows"
             + (
-                f", of which {auxiliary_state:,} are of seats that had left."
-                if auxiliary_state
+                f", of which {after_leaving:,} are of seats that had left."
+                if after_leaving
                 else ", none after leaving."
             ),
-            "steps-after-leaving" if auxiliary_state else None,
+            "steps-after-leaving" if after_leaving else None,
         )
     )
     return checks

@@ -66,10 +66,10 @@ class BufferAudit:
 
 def buffer_audits(learner: Learner, learning: Learning, replica: int) -> list[BufferAudit]:
     """Every part whose buffer holds steps of play."""
-    auxiliary_state = replica_of(learning.auxiliary_state.parts, replica)
+    states = replica_of(learning.auxiliary_state.parts, replica)
     found = []
     for part in learner.auxiliary.parts:
-        buffer = auxiliary_state[part.name].buffer
+        buffer = states[part.name].buffer
         if not isinstance(buffer, Transitions) or buffer.joint.ndim != 2:
             continue
         rows, steps = len(buffer.joint), learner.config.steps
