@@ -390,7 +390,7 @@ def test_bench_game(capsys: pytest.CaptureFixture[str]) -> None:
         (["evaluate", "--players", FOUR, "--game.size", "2"], "2x2 has 4 cells"),
         (["evaluate", "--players", FOUR, "--game.size", "-1"], "game.size is -1"),
         (["evaluate", "--players", FOUR, "--game.sise", "4"], "did you mean --game.size?"),
-        (["evaluate", "--players", FOUR, "--game.name", "chess"], "chess"),
+        (["evaluate", "--players", FOUR, "--game", "chess"], "chess"),
         (["evaluate", "--players", FOUR, "--episodes", "-5"], "--episodes is -5"),
         (["evaluate", "--players", FOUR, "--episodes", "many"], "'many' is not a whole number"),
         (["evaluate", "--players", FOUR, "--episodes", "1.5"], "'1.5' is not a whole number"),

@@ -17,6 +17,7 @@ from hopplus.cli.diagnose import common
 from hopplus.config import ConfigError, StagHuntConfig
 from hopplus.diagnosis.faults import FAULTS, find_fault
 from hopplus.diagnosis.subject import make_laboratory
+from hopplus.runs.folder import LAYOUT
 from tiny_diagnosis import (
     CONFIG,
     EPISODES,
@@ -142,7 +143,7 @@ def test_a_run_of_a_model_and_no_run_at_all(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "model").mkdir()
-    facts = {"kind": "world", "config": {}}
+    facts = {"kind": "world", "config": {}, "layout": LAYOUT}
     (tmp_path / "model" / "config.json").write_text(json.dumps(facts))
     for command in ("seats", "value-loss"):
         said = complaint([command, str(tmp_path / "model")], capsys)
