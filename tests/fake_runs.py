@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from hopplus.config import to_json
+from hopplus.games.sprites import SPRITES
 from hopplus.presets import PRESETS
 from hopplus.runs.checkpoint import read_checkpoint
 from hopplus.runs.folder import LAYOUT
@@ -149,6 +150,8 @@ def fake_replay(name: str = "runs/a@0", goals: str = "belief") -> dict[str, Any]
         "obstacles": [[1, 2], [1, 3]],
         "actions": list(ACTIONS),
         "kinds": ["stag", "hare"],
+        "letters": ["S", "h"],
+        "drawings": [SPRITES["S"], SPRITES["h"]],
         "players": [name, name, "stag"],
         "goals": goals,
         "episodes": [episode("best", 7, 3, 1.25), episode("surprising", 11, 2, None)],

@@ -295,7 +295,7 @@ def test_learning_commutes_with_renaming_the_seats() -> None:
     ("settings", "words"),
     [
         ({"minibatches": 3}, "divisor of --ppo.games times --ppo.unroll"),
-        ({"gae_lambda": 1.5}, "ppo.gae_lambda is 1.5"),
+        ({"gae_lambda": 1.5}, "--ppo.gae-lambda is 1.5"),
         ({"learning_rate": float("nan")}, "--ppo.learning-rate is nan"),
         ({"prosociality": -0.1}, "ppo.prosociality is -0.1"),
         ({"games": 0}, "ppo.games is 0"),

@@ -76,8 +76,8 @@ def test_it_is_found_by_name_once_registered(
 ) -> None:
     assert said(capsys, "list", "games")[registered] == ROW.about
     assert list(said(capsys, "list", "players", "--game", registered)) == [
-        *("random", "gold", "silver", "switch"),
-        *("noisy-gold:P", "noisy-silver:P", "noisy-switch:P"),
+        *("random", "gold", "silver", "switch", "grudge"),
+        *("noisy-gold:P", "noisy-silver:P", "noisy-switch:P", "noisy-grudge:P"),
     ]
     assert make_config(registered, size=4) == CoinsConfig(size=4)
     with pytest.raises(ConfigError, match="there is a game 'coins-v1' already"):
@@ -114,9 +114,7 @@ WITHOUT = {"resume", "report", "export", "pretrain"}  # runs and data have a gam
 
 
 @pytest.mark.parametrize("command", [one for one in COMMANDS if one not in WITHOUT])
-def test_every_command_offers_its_options(
-    command: str, capsys: pytest.CaptureFixture[str], quick_parser: None
-) -> None:
+def test_every_command_offers_its_options(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     inner = {"train": ["ppo"], "diagnose": ["seats"], "bench": ["game"]}.get(command, [])
     with pytest.raises(SystemExit):
         main([command, *inner, *GAME, "--help-all"])
@@ -194,7 +192,7 @@ def test_report(ppo: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_certify_and_adapt(ppo: Path, runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = ["--out", str(runs / "references"), "--episodes", "8", "--seeds", "1"]
     found = said(capsys, "certify", *GAME, *TINY, *out, "--against", "gold", "random")
-    assert len(found["companies"]) == 2
+    assert len(found["lineups"]) == 2
     adapted = said(capsys, "adapt", str(ppo), "--trials", "2", "--against", "gold")
     assert np.isfinite(adapted["returns"]).all()
 

@@ -69,7 +69,7 @@ def test_it_plays_on_every_command(tmp_path: Path, capsys: pytest.CaptureFixture
     page = ["--out", str(tmp_path / "page.html")]
     against = ["--against", f"{NAME},hare", "--episodes", "2", "--trials", "4"]
     found = say("adapt", str(run), *against, *page)
-    assert found["companies"] == [[NAME, "hare"]]
+    assert found["lineups"] == [[NAME, "hare"]]
     out = ["--out", str(tmp_path / "cross"), "--episodes", "4"]
     found = say("crossplay", str(run), NAME, "hare", *out)
     assert found["names"][1:] == [NAME, "hare"]

@@ -130,15 +130,16 @@ def test_a_run_of_one_model_is_judged_by_its_own_data(
 ) -> None:
     """Of its first seed; and where nothing can be drawn, that is said."""
 
-    def draw() -> Any:
+    def draw(measures: Measures) -> Any:
         raise ImportError("matplotlib")
 
     def measure(params: Any) -> Measures:
         assert params.tolist() == [5, 6]
-        return Measures("world", {"samples": 1234}, {}, {"world": draw})
+        return Measures("world", {"samples": 1234}, {})
 
     config = PretrainWorld(data="somewhere")
     loaded = SimpleNamespace(config=config), np.array([[5, 6], [7, 8]])
+    monkeypatch.setattr(models, "DRAWN", {"world": {"world": draw}})
     monkeypatch.setattr(models, "load_parts", lambda run: loaded)
     monkeypatch.setattr(models, "open_data", lambda path: f"data of {path}")
     given = []

@@ -62,7 +62,7 @@ def test_a_run_of_hop_goes_on_bit_for_bit(tmp_path: Path, monkeypatch: pytest.Mo
             [record[name] for name in ("kl", "value_loss", "opponent/accuracy")]
         ).all()
     # Models of the others learn with what these turned out to be after, or with nothing.
-    (goals,) = (array for name, array in one.items() if ".ring.inferred" in name)
+    (goals,) = (array for name, array in one.items() if ".buffer.inferred" in name)
     assert set(np.unique(goals)) == {0, 1}
     # What was taken is remembered across the pause.
     (counts,) = (array for name, array in start.items() if ".memory" in name and "counts" in name)

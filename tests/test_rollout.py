@@ -1,5 +1,6 @@
 """Rollouts: every step follows from the one before, and episodes begin afresh."""
 
+from functools import partial
 from itertools import pairwise
 
 import jax
@@ -8,7 +9,7 @@ import pytest
 from scipy import stats
 
 from hopplus.config import StagHuntConfig
-from hopplus.games.game import views
+from hopplus.games.game import repeat_step, views
 from hopplus.games.stag_hunt import StagHunt
 from hopplus.play.rollout import Play, begin, rollout, start
 from hopplus.play.seating import Seating, seat_players
@@ -49,8 +50,8 @@ def test_each_state_is_the_step_of_the_one_before(
     played: tuple[Play, Play, Trajectory],
 ) -> None:
     before, after, trajectory = played
-    stepped, outcome = jax.jit(jax.vmap(jax.vmap(GAME.step)))(
-        trajectory.state, trajectory.act.action
+    stepped, outcome = jax.jit(jax.vmap(jax.vmap(partial(repeat_step, GAME))))(
+        trajectory.state, trajectory.act.action, trajectory.key
     )
     jax.tree.map(np.testing.assert_array_equal, outcome, trajectory.outcome)
     done = trajectory.outcome.done

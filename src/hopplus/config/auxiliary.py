@@ -32,7 +32,6 @@ PARTS: Mapping[PartName, PartRule] = MappingProxyType(
             needs=("opponent",),
             not_with={
                 "goal": "--parts has goal and belief, of which opponent models are told only one",
-                "imagination": "--parts has belief, which is about real acts, and imagination",
             },
         ),
         "world": PartRule("world"),
