@@ -38,6 +38,7 @@ SMALL = {
     "hopplus pretrain": _FIT,
     "hopplus certify": f"{_UPDATE} --episodes 16",
     "hopplus adapt": "--trials 4",
+    "hopplus adapt runs/om --search.simulations 100": f"--trials 1 {_SEARCH}",
     "hopplus adapt runs/mem --learning online": "--trials 1 --against stag,hare,hare --seat 0",
     "hopplus adapt runs/bel --against hare,hare,hare --learning online": "--trials 1",
     "hopplus crossplay": "--episodes 16",
