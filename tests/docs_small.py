@@ -35,6 +35,7 @@ SMALL = {
     "hopplus ablate": "--steps 576 --ppo.games 8 --ppo.unroll 36",
     "hopplus ablate ladder --seeds": "--rungs ppo goal",  # `make demo` has imagination
     "hopplus collect": "--episodes 100 --games 64",
+    "hopplus resume runs/first --steps": "--steps 1152",
     "hopplus pretrain": _FIT,
     "hopplus certify": f"{_UPDATE} --episodes 16",
     "hopplus adapt": "--trials 4",
