@@ -88,7 +88,7 @@ def parse_quickly() -> None:
     """
     build = ParserSpecification.from_callable_or_type
     built: dict[tuple[object, str, str], Any] = {}
-    offered, game = hopplus.cli.options_of, ""
+    offered, game = vars(hopplus.cli)["options_of"], ""
 
     @contextmanager
     def options_of(chosen: str) -> Iterator[None]:
