@@ -21,7 +21,6 @@ from hopplus.learning.auxiliary.hindsight import (
 from hopplus.learning.auxiliary.learner import (
     AuxiliaryLearner,
     FitState,
-    Judge,
     by_set,
     descend,
     in_batches,
@@ -161,7 +160,6 @@ class GoalLearner(AuxiliaryLearner):
         batch: Batch,
         updates: jax.Array,
         key: jax.Array,
-        policy_and_value: Judge,
     ) -> Batch:
         """The batch with the goals that hindsight selects at some of its steps.
 
@@ -181,7 +179,7 @@ class GoalLearner(AuxiliaryLearner):
             own = batch.inferred.reshape(goals.shape)
             told = jnp.where((chosen[..., None] & known)[..., None], goals, own)
             inferred = told.reshape(batch.inferred.shape)
-            over_rows = jax.vmap(policy_and_value, in_axes=(None, 0, 0))
+            over_rows = jax.vmap(self.actor.policy_and_value, in_axes=(None, 0, 0))
             logits, value = jax.vmap(over_rows)(param_sets.policy, batch.view, inferred)
             log_prob = jnp.take_along_axis(logits, batch.action[..., None], axis=-1)[..., 0]
             return replace(batch, inferred=inferred, log_prob=log_prob, value=value)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeAlias, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import equinox as eqx
 import jax
@@ -18,10 +18,9 @@ from hopplus.learning.ppo import Batch
 from hopplus.models.part import Metrics, Part, fit_loss
 from hopplus.players.actor import Actor
 from hopplus.players.parameters import PlayerParams
-from hopplus.types import Params, Sample, View
+from hopplus.types import Params, Sample
 
 Tree = TypeVar("Tree")
-Judge: TypeAlias = Callable[[Params, View, jax.Array], tuple[jax.Array, jax.Array]]
 CHECKED = 128  # fresh steps of each seat that a part is measured on
 
 
@@ -99,7 +98,6 @@ class AuxiliaryLearner:
         batch: Batch,
         updates: jax.Array,
         key: jax.Array,
-        policy_and_value: Judge,
     ) -> Batch:
         """The batch [sets, M, ...] that the policy learns from, with what this model knows of it in
         hindsight; as it is, for a model that knows nothing."""

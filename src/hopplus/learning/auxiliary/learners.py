@@ -85,9 +85,7 @@ class AuxiliaryLearners:
         # Rewards that were real, to which imagined ones can be clipped.
         state = replace(state, parts=auxiliary, observed=_widened(state.observed, batch))
         for part in self.parts:  # of which one at most draws anything by the key
-            batch = part.relabel(
-                param_sets, played, batch, updates, key_mix, self.actor.policy_and_value
-            )
+            batch = part.relabel(param_sets, played, batch, updates, key_mix)
         if self.imagined_rollouts is None:
             return param_sets, state, batch, metrics
         assert state.starts is not None
