@@ -33,7 +33,6 @@ class AuxiliaryState(eqx.Module):
 class AuxiliaryLearners:
     """Whatever of opponents, goals, world and imagination is switched on; nothing for plain PPO."""
 
-    actor: Actor
     seats: np.ndarray  # [sets, k] the seats of each set of parameters
     parts: tuple[AuxiliaryLearner, ...]
     imagined_rollouts: ImaginedRollouts | None
@@ -165,4 +164,4 @@ def make_auxiliary_learners(
     imagined_rollouts = None
     if "imagination" in config.parts:
         imagined_rollouts = ImaginedRollouts(game, actor, config.imagine, config.ppo, sets)
-    return AuxiliaryLearners(actor, sets, tuple(made), imagined_rollouts, warm_start)
+    return AuxiliaryLearners(sets, tuple(made), imagined_rollouts, warm_start)
