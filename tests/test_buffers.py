@@ -6,28 +6,36 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from hopplus.learning.auxiliary.replay_buffer import capacity, drawn_rows, empty_buffer, pushed
-from hopplus.learning.auxiliary.transitions import transitions_of
+from hopplus.learning.auxiliary.transitions import (
+    EMPTY,
+    Transitions,
+    drawn_rows,
+    empty_buffer,
+    pushed,
+    transitions_of,
+)
 from hopplus.types import Act, Outcome, Trajectory
 from tiny_hop_plus import jit
 
 
 def test_rooms_are_whole_updates() -> None:
-    assert [capacity(wanted, 8) for wanted in (1, 8, 9, 16, 17)] == [8, 8, 16, 16, 24]
+    rows = Transitions(state=(), joint=jnp.zeros((8, 2), int))
+    rooms = [len(empty_buffer(rows, wanted).joint) for wanted in (1, 8, 9, 16, 17)]
+    assert rooms == [8, 8, 16, 16, 24]
 
 
-def test_a_ring_keeps_the_newest() -> None:
-    buffer = empty_buffer((jnp.zeros((2, 3)), jnp.zeros(2, bool)), capacity(5, 2))
-    assert buffer[0].shape == (6, 3)
-    assert not buffer[1].any()
+def test_a_buffer_keeps_the_newest() -> None:
+    buffer = empty_buffer(Transitions(jnp.zeros((2, 3)), jnp.zeros((2, 1), int)), 5)
+    assert buffer.state.shape == (6, 3)
+    assert (buffer.joint == EMPTY).all()
     push = jit(pushed)
     for update in range(5):
-        rows = (jnp.full((2, 3), update) + jnp.array([[0.0], [0.5]]), jnp.ones(2, bool))
-        buffer = push(buffer, rows, update)
-        held = sorted(buffer[0][:, 0][buffer[1]].tolist())
+        states = jnp.full((2, 3), update) + jnp.array([[0.0], [0.5]])
+        buffer = push(buffer, Transitions(states, jnp.ones((2, 1), int)), update)
+        held = sorted(buffer.state[:, 0][buffer.joint[:, 0] != EMPTY].tolist())
         kept = range(max(0, update - 2), update + 1)
         assert held == [number + half for number in kept for half in (0, 0.5)]
-    assert buffer[0][:, 0].tolist() == [3, 3.5, 4, 4.5, 2, 2.5]
+    assert buffer.state[:, 0].tolist() == [3, 3.5, 4, 4.5, 2, 2.5]
 
 
 def test_rows_are_drawn_alike_from_those_present() -> None:

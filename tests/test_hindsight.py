@@ -1,7 +1,7 @@
 """Goals inferred in play and selected in hindsight, by numbers worked by hand."""
 
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from types import SimpleNamespace
 from typing import Any, Literal
 
@@ -14,7 +14,7 @@ import pytest
 from hopplus.config import GoalConfig
 from hopplus.games import make_game
 from hopplus.games.game import views
-from hopplus.learning.auxiliary.hindsight import Hindsight, Segment, seen_by
+from hopplus.learning.auxiliary.hindsight import Segment, seen_by, select_goals
 from hopplus.models.goal import GoalCode, GoalPart
 from hopplus.models.history import recalled
 from hopplus.models.inference import selected
@@ -151,7 +151,8 @@ def test_selectors_choose_as_they_say(about: Literal["joint", "each"]) -> None:
     assert len(np.unique(means[..., 0].round(4))) > 8
 
     def choose(selector: Any) -> Any:
-        return Hindsight(part, replace(GOAL, selector=selector, about=about, horizon=2))
+        config = replace(GOAL, selector=selector, about=about, horizon=2)
+        return partial(select_goals, part, config)
 
     def all_of(key: jax.Array) -> Any:
         kinds = ("optimistic", "conservative", "last", "random")

@@ -12,7 +12,6 @@ import pytest
 
 from hopplus.config import PARTS, AuxiliaryConfig
 from hopplus.learning.auxiliary.goal import GoalLearner
-from hopplus.learning.auxiliary.learner import learned, optimiser_of
 from hopplus.learning.auxiliary.opponent import OpponentLearner
 from hopplus.learning.auxiliary.table import AUXILIARY_MODELS, gate_of
 from hopplus.learning.auxiliary.world import WorldLearner
@@ -49,7 +48,8 @@ def test_the_table_names_what_is_logged() -> None:
             assert row.learner.name == name == row.prefix
             assert {f"{row.prefix}/fill", f"{row.prefix}/fits"} <= metrics.keys()
         looked_for = [*row.figures, *(one for chart in row.charts for one in chart.names)]
-        looked_for += [*(row.by_action or ()), *filter(None, [row.gate])]
+        looked_for += [one for chart in row.charts for one in chart.by_action or ()]
+        looked_for += filter(None, [row.gate])
         for one in looked_for:
             assert any(found == one or found.startswith(one) for found in metrics), one
     sources = {row.prefix for row in AUXILIARY_MODELS.values()} | {"real"}
@@ -104,7 +104,9 @@ def test_the_value_learns_nothing_from_rows_that_are_not_valued() -> None:
         batch = replace(lessons, returns=jnp.asarray(returns), valued=valued)
 
         def loss(policy: Any) -> Any:
-            return ppo_loss(policy, batch, s.learner.actor.policy_and_value, PPO, jnp.float32(0.01))
+            over_rows = jax.vmap(s.learner.actor.policy_and_value, in_axes=(None, 0, 0))
+            logits, value = over_rows(policy, batch.view, batch.inferred)
+            return ppo_loss(logits, value, batch, PPO, jnp.float32(0.01))
 
         slope, parts = jax.grad(loss, has_aux=True)(policy)
         return slope.value, slope.policy, parts
@@ -284,7 +286,7 @@ def test_fitting_waits_for_its_turn() -> None:
     def found(every: int) -> Any:
         now = replace(part, config=replace(part.config, every=every))
         auxiliary = s.auxiliary_state.parts["opponent"]
-        return jit(lambda n: learned(now, s.param_sets, auxiliary, s.played, n, jax.random.key(0)))
+        return jit(lambda n: now.learn(s.param_sets, auxiliary, s.played, n, jax.random.key(0)))
 
     for every, due in ((2, [True, False, True, False]), (0, [False] * 4)):
         update = found(every)
@@ -303,6 +305,10 @@ def test_fitting_waits_for_its_turn() -> None:
 def test_parts_may_settle() -> None:
     """The step size falls to zero over all rounds of the run, or stays."""
     part = replace(OPPONENT, every=2, fits=2, learning_rate=0.6, anneal=True)
+    learner = setup().learner
+
+    def optimiser_of(config: AuxiliaryConfig, updates: int) -> Any:
+        return replace(learner.auxiliary.parts[0], config=config, updates=updates).optimiser
 
     def steps(config: AuxiliaryConfig) -> list[float]:
         optimiser = optimiser_of(config, updates=5)  # three rounds, of two steps each
@@ -318,7 +324,6 @@ def test_parts_may_settle() -> None:
     state = optimiser_of(part, updates=5).init(jnp.zeros(()))
     change, _ = optimiser_of(replace(part, anneal=False), 5).update(jnp.ones(()), state)
     assert float(change) == pytest.approx(-0.6, abs=1e-4)
-    learner = setup().learner
     online = [part for part in learner.auxiliary.parts if isinstance(part, Settling)]
     assert [part.updates for part in online] == [learner.updates] * 3
     assert learner.updates > 1

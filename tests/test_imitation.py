@@ -80,11 +80,15 @@ def policy_and_value(params: Any, view: View, inferred: jax.Array) -> tuple[jax.
 PARAMS = (jnp.log(jnp.array([1.0, 2.0, 5.0])), jnp.float32(2.0))
 
 
+def loss_of(params: Any, batch: Batch) -> Any:
+    over_rows = jax.vmap(policy_and_value, in_axes=(None, 0, 0))
+    logits, value = over_rows(params, batch.view, batch.inferred)
+    return distillation_loss(logits, value, batch, value_weight=0.5)
+
+
 def test_losses_by_hand() -> None:
     """Policies are 1/3, 2/3 among two and 1/8, 2/8, 5/8 among three; the value is 2."""
-    loss, found = jax.jit(
-        lambda: distillation_loss(PARAMS, batch(), policy_and_value, value_weight=0.5)
-    )()
+    loss, found = jax.jit(lambda: loss_of(PARAMS, batch()))()
     crosses = [
         -0.25 * np.log(1 / 3) - 0.75 * np.log(2 / 3),
         -0.5 * np.log(1 / 8) - 0.5 * np.log(2 / 8),
@@ -103,11 +107,7 @@ def test_losses_by_hand() -> None:
 def test_gradients_by_hand() -> None:
     """Finite, though some actions are illegal and some are never chosen: the policy's less the
     search's, on average over the three steps that count."""
-    slope, value_slope = jax.jit(
-        jax.grad(
-            lambda params: distillation_loss(params, batch(), policy_and_value, value_weight=0.5)[0]
-        )
-    )(PARAMS)
+    slope, value_slope = jax.jit(jax.grad(lambda params: loss_of(params, batch())[0]))(PARAMS)
     three = np.array([1, 2, 5]) / 8
     expected = (np.array([1 / 3, 2 / 3, 0]) - AIM[0] + three - AIM[1] + three - AIM[2]) / 3
     np.testing.assert_allclose(slope, expected, rtol=1e-5, atol=1e-6)
@@ -119,10 +119,7 @@ def test_steps_that_do_not_count() -> None:
 
     @jax.jit
     def found(batch: Batch) -> Any:
-        return jax.value_and_grad(
-            lambda params: distillation_loss(params, batch, policy_and_value, value_weight=0.5),
-            has_aux=True,
-        )(PARAMS)
+        return jax.value_and_grad(loss_of, has_aux=True)(PARAMS, batch)
 
     plain = batch()
     assert plain.aim is not None

@@ -14,8 +14,8 @@ from hopplus.games.game import views
 from hopplus.games.stag_hunt import StagHunt, StagHuntState
 from hopplus.learning.from_run import make_learner
 from hopplus.learning.learner import Learner, Learning
+from hopplus.learning.ppo import minibatch_rows
 from hopplus.learning.returns import episode_metrics
-from hopplus.learning.through_time import minibatch_rows
 from hopplus.play.lineup import Lineup
 from hopplus.play.rollout import rollout
 from hopplus.play.seating import Seating

@@ -50,9 +50,13 @@ def test_by_hand() -> None:
         valued=jnp.array([True, True, False]),
     )
     weight = jnp.array(0.1)
-    loss, parts = jax.jit(lambda value: ppo_loss(value, batch, policy_and_value, CONFIG, weight))(
-        1.0
-    )
+
+    @jax.jit
+    def found(params: jax.Array) -> Any:
+        over_rows = jax.vmap(policy_and_value, in_axes=(None, 0, 0))
+        return ppo_loss(*over_rows(params, batch.view, batch.inferred), batch, CONFIG, weight)
+
+    loss, parts = found(jnp.array(1.0))
     # Advantages 2 and 0 become 1 and -1. Policy: min(1.5, 1.2) = 1.2 and min(-0.5, -0.8) = -0.8.
     assert parts["policy_loss"] == pytest.approx(-(1.2 - 0.8) / 2, abs=1e-6)
     # Value 1: errors 1 and 1; clipped to 0.5 and 1.5: errors 2.25 and 0.25; the larger of each.
@@ -73,7 +77,8 @@ def test_absent_steps_never_count() -> None:
     @jax.jit
     def slope(net: ActorCritic, batch: Batch) -> ActorCritic:
         def loss(net: ActorCritic) -> jax.Array:
-            return ppo_loss(net, batch, ActorCritic.__call__, CONFIG, jnp.array(0.01))[0]
+            logits, value = jax.vmap(net)(batch.view, batch.inferred)
+            return ppo_loss(logits, value, batch, CONFIG, jnp.array(0.01))[0]
 
         found: ActorCritic = jax.grad(loss)(net)
         return found

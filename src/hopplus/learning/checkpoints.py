@@ -1,38 +1,39 @@
-"""What a training run saves: its players, and apart from them what only training needs."""
+"""What a training run keeps in its folder: its players, apart from them what only training needs,
+and the models that it began with."""
 
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
 
 from hopplus.config import ConfigError, TrainConfig
+from hopplus.games import make_game
+from hopplus.learning.auxiliary.table import warm_starts
 from hopplus.learning.learner import Learner, Learning
 from hopplus.play.seeds import seed_keys
-from hopplus.players.actor import Actor
+from hopplus.players.actor import Actor, make_actor
 from hopplus.players.parameters import PlayerParams
-from hopplus.runs.checkpoint import PLAYERS, TRAINING
+from hopplus.recorded.models import load_first
+from hopplus.runs.checkpoint import PLAYERS, TRAINING, filled, read_arrays, write_arrays
 from hopplus.runs.folder import RunFolder, Saved
+from hopplus.types import Params
+
+FOLDER = "parts/"  # where a run keeps what it began with
 
 
 def split_learning(learner: Learner, learning: Learning) -> dict[str, Any]:
     """The files of a checkpoint: the learning player's parameters, and the rest."""
-    rest = replace(learning, params=_with(learner, learning, None))
+    rest = replace(learning, params=learner.with_param_sets(learning.params, None))
     return {PLAYERS: learning.params[learner.learning], TRAINING: rest}
 
 
 def join_learning(learner: Learner, trees: Mapping[str, Any]) -> Learning:
     """What `split_learning` took apart."""
     rest: Learning = trees[TRAINING]
-    return replace(rest, params=_with(learner, rest, trees[PLAYERS]))
-
-
-def _with(learner: Learner, learning: Learning, players: PlayerParams | None) -> tuple[Any, ...]:
-    return tuple(
-        players if group == learner.learning else params
-        for group, params in enumerate(learning.params)
-    )
+    return replace(rest, params=learner.with_param_sets(rest.params, trees[PLAYERS]))
 
 
 def empty_learning(learner: Learner, config: TrainConfig) -> Learning:
@@ -64,3 +65,48 @@ def load_players(run: RunFolder, actor: Actor, seats: int) -> PlayerParams:
     # By NumPy: whoever takes one seed and seat of it by JAX compiles a program for every shape.
     learned: PlayerParams = jax.tree.map(np.asarray, saved.trees[PLAYERS])
     return learned
+
+
+def find_warm_start(config: TrainConfig) -> tuple[TrainConfig, dict[str, Params]]:
+    """Load the models that a configuration takes from runs, each the first seed's; and the
+    configuration with their shapes, and with the places where the run will keep them."""
+    found: dict[str, Params] = {}
+    for name, start in warm_starts().items():
+        given = getattr(config, name).from_run
+        if given is None:
+            continue
+        if name not in config.parts:
+            raise ConfigError(f"--{name}.from is given but --parts has no {name}")
+        game = make_game(config.game)
+        setting, found[name] = load_first(f"--{name}.from", given, name, game.shape)
+        known: dict[str, Any] = start.settings(setting.config)
+        kept = replace(getattr(config, name), from_run=f"{FOLDER}{name}.safetensors", **known)
+        changed: dict[str, Any] = {name: kept}
+        config = replace(config, **changed)
+    parts = make_actor("learn", make_game(config.game), config).parts
+    return config, {name: warm_starts()[name].adapt(one, parts) for name, one in found.items()}
+
+
+def write_warm_start(folder: Path, warm_start: Mapping[str, Params]) -> None:
+    """Put them into a run's folder, so that the run needs nothing outside."""
+    for name, params in warm_start.items():
+        path = folder / f"{FOLDER}{name}.safetensors"
+        path.parent.mkdir(exist_ok=True)
+        write_arrays(path, params)
+
+
+def read_warm_start(folder: Path, config: TrainConfig) -> dict[str, Params]:
+    """What `write_warm_start` put into a run's folder."""
+    parts = make_actor("learn", make_game(config.game), config).parts
+    found = {}
+    for name, start in warm_starts().items():
+        inside = getattr(config, name).from_run
+        if inside is None:
+            continue
+        path = folder / inside
+        arrays, _ = read_arrays(path, f"the {name} model")
+        part = start.model(parts)
+        assert part is not None
+        shapes = jax.eval_shape(part.init, jax.random.key(0))
+        found[name] = filled(shapes, arrays, str(path))
+    return found

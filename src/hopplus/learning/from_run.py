@@ -1,6 +1,6 @@
 """From a run's configuration and files to the things they stand for: its learner, its players."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -9,14 +9,13 @@ import jax
 from hopplus.config import MIXED, ConfigError, TrainConfig
 from hopplus.games import make_game
 from hopplus.learning.auxiliary.learners import make_auxiliary_learners
-from hopplus.learning.checkpoints import load_players
-from hopplus.learning.learner import Learner
-from hopplus.learning.warm_start import (
-    WarmStart,
+from hopplus.learning.checkpoints import (
     find_warm_start,
+    load_players,
     read_warm_start,
     write_warm_start,
 )
+from hopplus.learning.learner import Learner
 from hopplus.play.lineup import make_lineup
 from hopplus.play.names import (
     INSIDE,
@@ -39,6 +38,7 @@ from hopplus.players.scripted import mixed_names
 from hopplus.recorded.models import check_world
 from hopplus.runs.folder import RunFolder
 from hopplus.runs.making import make_run
+from hopplus.types import Params
 
 
 def new_run(path: Path, config: TrainConfig) -> RunFolder:
@@ -170,7 +170,7 @@ def _inside(run: RunFolder) -> dict[str, Trained]:
 def make_learner(
     config: TrainConfig,
     background: dict[str, Trained],
-    warm_start: WarmStart | None = None,
+    warm_start: Mapping[str, Params] | None = None,
     context: Context | None = None,
 ) -> Learner:
     """The learner a configuration describes, with the trained players it names and the parts that
@@ -193,9 +193,7 @@ def make_learner(
     lineup = make_lineup(names, game, background, player, trial=config.stays)
     group = [player.name for player, _ in lineup.seating.groups].index("learn")
     seats = lineup.seating.groups[group][1]
-    auxiliary = make_auxiliary_learners(
-        config, game, actor, seats, warm_start.fields if warm_start else {}
-    )
+    auxiliary = make_auxiliary_learners(config, game, actor, seats, warm_start or {})
     return Learner(game, lineup, config.ppo, config.updates, group, auxiliary)
 
 

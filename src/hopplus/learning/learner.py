@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, TypeAlias
 
 import equinox as eqx
@@ -16,10 +16,9 @@ from hopplus.games.game import Game, views
 from hopplus.learning.auxiliary.learner import by_set
 from hopplus.learning.auxiliary.learners import AuxiliaryLearners, AuxiliaryState
 from hopplus.learning.auxiliary.transitions import Transitions, transitions_of
-from hopplus.learning.ppo import Batch, explained, ppo_loss
+from hopplus.learning.ppo import Batch, explained, minibatch_rows, ppo_loss, replay_rows
 from hopplus.learning.returns import episode_metrics, lambda_returns, shared_reward
 from hopplus.learning.search_distillation import distillation_loss
-from hopplus.learning.through_time import minibatch_rows, replay_games
 from hopplus.models.nets import ActorCritic
 from hopplus.models.part import Metrics
 from hopplus.play.lineup import Lineup
@@ -163,7 +162,7 @@ class Learner:
         return Learning(0, 0, 0, 0, 0, 0, updates=None)  # type: ignore[arg-type]
 
     def with_param_sets(
-        self, params: tuple[Params, ...], param_sets: PlayerParams
+        self, params: tuple[Params, ...], param_sets: PlayerParams | None
     ) -> tuple[Params, ...]:
         """The parameters of everyone with those of the learning player in place."""
         return tuple(
@@ -174,11 +173,6 @@ class Learner:
         """What the policy's loss is to improve of parameters [sets, ...]."""
         context = param_sets.context if self.actor.context.learned_by_policy else None
         return Improved(param_sets.policy, context)
-
-    def with_improved(self, param_sets: PlayerParams, improved: Improved) -> PlayerParams:
-        """The parameters with that in place."""
-        context = param_sets.context if improved.context is None else improved.context
-        return replace(param_sets, policy=improved.policy, context=context)
 
     def _play(
         self, params: tuple[Params, ...], plays: Play
@@ -200,8 +194,7 @@ class Learner:
         plays, trajectory, played = self._play(now.params, now.plays)
         param_sets: PlayerParams = now.params[self.learning]
         batch = self.batch(param_sets, plays, trajectory)
-        fit = jax.vmap(explained)(batch.value, batch.returns, batch.present)
-        metrics = {"explained": fit}
+        metrics = {"explained": jax.vmap(explained)(batch.value, batch.returns, batch.present)}
         param_sets, auxiliary_state, lessons, found = self.auxiliary.learn(
             param_sets,
             now.auxiliary_state,
@@ -213,7 +206,9 @@ class Learner:
         improved, optimiser, losses = self.improve(
             self.improved(param_sets), now.optimiser, lessons, now.updates, key_epochs
         )
-        params = self.with_param_sets(now.params, self.with_improved(param_sets, improved))
+        context = param_sets.context if improved.context is None else improved.context
+        param_sets = replace(param_sets, policy=improved.policy, context=context)
+        params = self.with_param_sets(now.params, param_sets)
         returns, episodes = self.log_episodes(now.returns, trajectory)
         after = Learning(params, optimiser, auxiliary_state, plays, returns, key, now.updates + 1)
         shown = Lesson(plays, trajectory, lessons)
@@ -235,6 +230,14 @@ class Learner:
         valued = jnp.ones_like(present) if c.prosociality > 0 else present
         done = trajectory.outcome.done
         returns = over_games(reward, value, valued, done, self.discount, c.gae_lambda)
+        remembered: dict[str, Any] = {}
+        if self.actor.context.learned_by_policy:  # its loss goes through the memories again
+            shape = (*done.shape, len(seats))
+            remembered = {
+                "before": trajectory.memory[self.learning],
+                "begins": jnp.broadcast_to(trajectory.begins[..., None], shape),
+                "episode": jnp.broadcast_to(trajectory.episode[..., None], shape),
+            }
         steps = Batch(
             view=jax.tree.map(lambda leaf: leaf[:, :, seats], seen),
             inferred=trajectory.act.inferred[:, :, seats, : self.actor.context.size],
@@ -246,34 +249,26 @@ class Learner:
             present=present[:-1],
             valued=valued[:-1],
             aim=trajectory.act.logits[:, :, seats] if self.search else None,
-            **self._remembered(trajectory),
+            **remembered,
         )
         count = 1 if self.actor.shares_params else len(seats)
         return self.assemble(steps, count)
 
-    def _remembered(self, trajectory: Trajectory) -> dict[str, Any]:
-        """[T, B, n, ...] the memories before each step, and where episodes begin; only for a
-        context that the policy's loss improves, which has to go through them again."""
-        if not self.actor.context.learned_by_policy:
-            return {}
-        shape = (*trajectory.begins.shape, len(self.seats))
-        return {
-            "before": trajectory.memory[self.learning],
-            "begins": jnp.broadcast_to(trajectory.begins[..., None], shape),
-            "episode": jnp.broadcast_to(trajectory.episode[..., None], shape),
-        }
-
     def replayed(self, context: Params, part: Batch) -> Batch:
         """Whole games of a set with the context as it would be now: rows [k * T * g] of real ones,
         then [H * l] of imagined ones."""
-        lengths = [(self.auxiliary.seats.shape[1], self.config.unroll)]
-        imagined = 0
-        if imagined_rollouts := self.auxiliary.imagined_rollouts:
-            imagined = imagined_rollouts.config.horizon * (
-                imagined_rollouts.replicas // self.config.minibatches
-            )
-            lengths.append((1, imagined_rollouts.config.horizon))
-        return replay_games(self.actor.context, context, part, imagined, lengths)
+        seats, rollouts = self.auxiliary.seats.shape[1], self.auxiliary.imagined_rollouts
+        replay = partial(replay_rows, self.actor.context, context)
+        if rollouts is None:
+            return replace(part, inferred=replay(part, seats, self.config.unroll))
+        horizon = rollouts.config.horizon
+        real = len(part.action) - horizon * (rollouts.replicas // self.config.minibatches)
+        played, imagined = (
+            jax.tree.map(lambda leaf: leaf[rows], part)  # noqa: B023
+            for rows in (slice(real), slice(real, None))
+        )
+        inferred = [replay(played, seats, self.config.unroll), replay(imagined, 1, horizon)]
+        return replace(part, inferred=jnp.concatenate(inferred))
 
     def values(self, param_sets: PlayerParams, memory: Memory, seen: View) -> jax.Array:
         """[B, n] what the learning seats hope for, with their memories and views [B, n, ...]."""
@@ -304,45 +299,36 @@ class Learner:
         def loss(params: Improved, part: Batch) -> tuple[jax.Array, Metrics]:
             if through_time:
                 part = self.replayed(params.context, part)
+            over_rows = jax.vmap(self.actor.policy_and_value, in_axes=(None, 0, 0))
+            logits, value = over_rows(params.policy, part.view, part.inferred)
             if self.search:
-                return distillation_loss(
-                    params.policy, part, self.actor.policy_and_value, c.value_weight
-                )
-            return ppo_loss(params.policy, part, self.actor.policy_and_value, c, entropy_weight)
+                return distillation_loss(logits, value, part, c.value_weight)
+            return ppo_loss(logits, value, part, c, entropy_weight)
 
-        def step(
-            params: Improved, optimiser: optax.OptState, part: Batch
-        ) -> tuple[Improved, optax.OptState, Metrics]:
+        def step(now: Step, part: Batch) -> tuple[Step, Metrics]:
+            params, optimiser = now
             (_, parts), slope = jax.value_and_grad(loss, has_aux=True)(params, part)
             change, optimiser = self.optimiser.update(slope, optimiser, params)
             parts["gradient_norm"] = optax.tree.norm(slope)
-            return optax.apply_updates(params, change), optimiser, parts
+            return (optax.apply_updates(params, change), optimiser), parts
 
-        def minibatch(
-            carry: tuple[Improved, optax.OptState], rows: jax.Array
-        ) -> tuple[tuple[Improved, optax.OptState], Metrics]:
-            part = jax.tree.map(lambda leaf: leaf[:, rows], batch)
-            params, optimiser, parts = jax.vmap(step)(*carry, part)
-            return (params, optimiser), parts
+        def minibatch(now: Step, rows: jax.Array) -> tuple[Step, Metrics]:
+            return jax.vmap(step)(now, jax.tree.map(lambda leaf: leaf[:, rows], batch))
 
-        def epoch(
-            carry: tuple[Improved, optax.OptState], key: jax.Array
-        ) -> tuple[tuple[Improved, optax.OptState], Metrics]:
+        def epoch(now: Step, key: jax.Array) -> tuple[Step, Metrics]:
             real = c.steps * self.auxiliary.seats.shape[1]
             rows = minibatch_rows(key, real, c.minibatches, c.games, through_time)
-            if (
-                imagined_rollouts := self.auxiliary.imagined_rollouts
-            ):  # every minibatch has its share of them
-                key_imagined = jax.random.fold_in(key, 1)
+            if rollouts := self.auxiliary.imagined_rollouts:
+                # Every minibatch has its share of them.
                 more = minibatch_rows(
-                    key_imagined,
-                    imagined_rollouts.rows,
+                    jax.random.fold_in(key, 1),
+                    rollouts.rows,
                     c.minibatches,
-                    imagined_rollouts.replicas,
+                    rollouts.replicas,
                     True,
                 )
                 rows = jnp.concatenate([rows, real + more], axis=1)
-            return jax.lax.scan(minibatch, carry, rows)
+            return jax.lax.scan(minibatch, now, rows)
 
         carry, parts = jax.lax.scan(epoch, (sets, optimiser), jax.random.split(key, c.epochs))
         carry = self.commit((sets, optimiser), carry, updates)

@@ -1,12 +1,13 @@
-"""Proximal policy optimisation (Schulman et al. 2017): the losses of one set of parameters."""
-
-from collections.abc import Callable
+"""Proximal policy optimisation (Schulman et al. 2017): what one set of parameters learns from, in
+which minibatches, and by which losses."""
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 
 from hopplus.config import PPOConfig
+from hopplus.models.part import Metrics
+from hopplus.players.context.context import Context
 from hopplus.types import Memory, Params, View
 
 
@@ -29,6 +30,39 @@ class Batch(eqx.Module):
     episode: jax.Array | None = None  # [M] int32, the episode's number in its trial; None likewise
 
 
+def replay_rows(context: Context, params: Params, part: Batch, seats: int, steps: int) -> jax.Array:
+    """[M, size] the contexts of rows that run [k, T, g] as the parameters have them now, from what
+    was remembered before the first steps of their games."""
+
+    def games(leaf: jax.Array) -> jax.Array:  # [k * g, T, ...]
+        rows = leaf.reshape(seats, steps, -1, *leaf.shape[1:])
+        return jnp.moveaxis(rows, 1, 2).reshape(-1, steps, *leaf.shape[1:])
+
+    def rows(leaf: jax.Array) -> jax.Array:
+        split = leaf.reshape(seats, -1, steps, *leaf.shape[2:])
+        return jnp.moveaxis(split, 2, 1).reshape(-1, *leaf.shape[2:])
+
+    given = jax.tree.map(games, (part.before, part.view, part.begins, part.episode))
+    return rows(jax.vmap(context.replay, in_axes=(None, 0, 0, 0, 0))(params, *given))
+
+
+def minibatch_rows(
+    key: jax.Array, rows: int, minibatches: int, games: int, whole_games: bool
+) -> jax.Array:
+    """[minibatches, rows / minibatches] int32, the rows of a batch in random parts.
+
+    Rows run [..., B]: a row's game is its number modulo `games`. Parts are any rows; or, for
+    players with memory and where shuffling all of them is not worth its time, `whole_games`, each
+    game's steps together and in their order. Games that do not divide are left out this time.
+    """
+    if not whole_games:
+        return jax.random.permutation(key, rows).reshape(minibatches, -1)
+    kept = games - games % minibatches
+    chosen = jax.random.permutation(key, games)[:kept].reshape(minibatches, 1, -1)
+    first_rows = jnp.arange(0, rows, games)[None, :, None]
+    return (first_rows + chosen).reshape(minibatches, -1)
+
+
 def mean_of(values: jax.Array, mask: jax.Array) -> jax.Array:
     """The mean over masked entries; 0 when there are none."""
     return jnp.where(mask, values, 0.0).sum() / jnp.maximum(mask.sum(), 1)
@@ -47,23 +81,21 @@ def explained(value: jax.Array, returns: jax.Array, mask: jax.Array) -> jax.Arra
     return 1 - mean_of((error - mean_of(error, mask)) ** 2, mask) / (spread + 1e-8)
 
 
+def entropies(logits: jax.Array, legal: jax.Array) -> jax.Array:
+    """[M] those of log-probabilities [M, A]; what is not legal adds nothing, nor to gradients."""
+    each = jnp.where(legal, -jnp.exp(logits) * jnp.where(legal, logits, 0.0), 0.0)
+    return each.sum(axis=-1)
+
+
 def ppo_loss(
-    params: Params,
-    batch: Batch,
-    policy_and_value: Callable[[Params, View, jax.Array], tuple[jax.Array, jax.Array]],
-    config: PPOConfig,
-    entropy_weight: jax.Array,
-) -> tuple[jax.Array, dict[str, jax.Array]]:
+    logits: jax.Array, value: jax.Array, batch: Batch, config: PPOConfig, entropy_weight: jax.Array
+) -> tuple[jax.Array, Metrics]:
     """The loss over present steps, and its named parts, those of imagined steps apart.
 
-    `policy_and_value` gives [A] log-probabilities and [] value of one view. `value_loss` is the
-    clipped mean
-    squared error of the value. Advantages are normalised over real and over imagined steps each for
-    themselves, so that what is only imagined cannot drown what happened.
+    `logits` [M, A] and `value` [M] are what the parameters say now. `value_loss` is the clipped
+    mean squared error of the value. Advantages are normalised over real and over imagined steps
+    each for themselves, so that what is only imagined cannot drown what happened.
     """
-    logits, value = jax.vmap(policy_and_value, in_axes=(None, 0, 0))(
-        params, batch.view, batch.inferred
-    )
     log_prob = jnp.take_along_axis(logits, batch.action[:, None], axis=-1)[:, 0]
     # Masked before the exponential: an infinity there would be no number in the gradient.
     change = jnp.where(batch.present, log_prob - batch.log_prob, 0.0)
@@ -73,32 +105,29 @@ def ppo_loss(
     near = batch.value + jnp.clip(value - batch.value, -config.value_clip, config.value_clip)
     error = jnp.maximum((value - batch.returns) ** 2, (near - batch.returns) ** 2)
 
-    legal = batch.view.legal
-    surprise = jnp.where(legal, -jnp.exp(logits) * jnp.where(legal, logits, 0.0), 0.0)
-    surprise = surprise.sum(axis=-1)
+    entropy = entropies(logits, batch.view.legal)
 
-    def parts(mask: jax.Array, valued: jax.Array) -> dict[str, jax.Array]:
+    def parts(mask: jax.Array, valued: jax.Array) -> Metrics:
         advantage = normalised(batch.returns - batch.value, mask)
         return {
             "policy_loss": mean_of(-jnp.minimum(ratio * advantage, clipped * advantage), mask),
             "value_loss": mean_of(error, valued),
-            "entropy": mean_of(surprise, mask),
+            "entropy": mean_of(entropy, mask),
             "kl": mean_of(ratio - 1 - change, mask),
             "clipped": mean_of((jnp.abs(ratio - 1) > config.clip).astype(jnp.float32), mask),
         }
 
-    def loss(found: dict[str, jax.Array]) -> jax.Array:
+    def loss(found: Metrics) -> jax.Array:
         bonus = entropy_weight * found["entropy"]
         return found["policy_loss"] + config.value_weight * found["value_loss"] - bonus
 
     if batch.imagined is None:
         found = parts(batch.present, batch.valued)
         return loss(found), found
-    real, imagined_batch = ~batch.imagined, batch.imagined
-    found = parts(batch.present & real, batch.valued & real)
-    imagined_rollouts = parts(batch.present & imagined_batch, batch.valued & imagined_batch)
+    found = parts(batch.present & ~batch.imagined, batch.valued & ~batch.imagined)
+    imagined = parts(batch.present & batch.imagined, batch.valued & batch.imagined)
     # Every step counts alike, whatever its source; one that is not valued adds nothing to the
     # value's share, so with imagination that weighs less beside the policy's.
-    share = (batch.present & imagined_batch).sum() / jnp.maximum(batch.present.sum(), 1)
-    total = (1 - share) * loss(found) + share * loss(imagined_rollouts)
-    return total, found | {f"imagined/{name}": value for name, value in imagined_rollouts.items()}
+    share = (batch.present & batch.imagined).sum() / jnp.maximum(batch.present.sum(), 1)
+    total = (1 - share) * loss(found) + share * loss(imagined)
+    return total, found | {f"imagined/{name}": value for name, value in imagined.items()}

@@ -48,58 +48,54 @@ def train(
     Goes on bit for bit as if it had never stopped. Ctrl-C saves and raises `KeyboardInterrupt`.
     """
     with run.locked():
-        return _train(run, on_update)
-
-
-def _train(run: RunFolder, on_update: Callable[[Moment], None]) -> dict[str, Any]:
-    config = run.config()
-    learner = learner_from_run(run)
-    began = time.monotonic()
-    found = load_learning(run, learner, config) if steps_of(run.checkpoints) else None
-    done, earlier = (found[1].step, found[1].facts.get("seconds", 0.0)) if found else (0, 0.0)
-    if done == config.updates and (result := run.result()):
+        config = run.config()
+        learner = learner_from_run(run)
+        began = time.monotonic()
+        found = load_learning(run, learner, config) if steps_of(run.checkpoints) else None
+        done, earlier = (found[1].step, found[1].facts.get("seconds", 0.0)) if found else (0, 0.0)
+        if done == config.updates and (result := run.result()):
+            return result
+        learning: Learning
+        update: Update
+        if found:
+            learning, update = found[0], next_of(learner, config)
+        else:
+            learning, update = first_and_next(learner, config)
+        run.rewind(done)
+        compiled, late = 0.0, deque(run.metrics()[-SCORED:], SCORED)
+        learning_in = learning_seats(config)
+        pace = Pace(config.ppo.steps * config.seeds)
+        with (
+            tensorboard(run.path, config, done * config.ppo.steps) as show,
+            patient_interrupt() as interrupted,
+        ):
+            for number in range(done + 1, config.updates + 1):
+                learning, metrics = update(learning)
+                record = record_of(number, config, metrics)
+                if name := spoilt(record):
+                    raise RunError(_not_finite(name, record, run))
+                run.log(record)
+                rate = learner.learning_rate_at(number)
+                show(training_curves(record, config, rate, pace.lap()), record["steps"])
+                late.append(record)
+                compiled = compiled or time.monotonic() - began
+                on_update(_moment(record, learning_in))
+                stop = interrupted()
+                if stop or number == config.updates or number % config.checkpoint_every == 0:
+                    seconds = earlier + time.monotonic() - began
+                    facts = {"score": _score(late, learning_in), "seconds": seconds}
+                    run.save(number, split_learning(learner, learning), facts, config.keep)
+                if stop and number < config.updates:
+                    raise KeyboardInterrupt
+        spent = time.monotonic() - began
+        after_first = (config.updates - done - 1) * config.ppo.steps * config.seeds
+        result = summary(run, config) | {
+            "seconds": earlier + spent,
+            "first_update_seconds": compiled,
+            "steps_per_second": after_first / (spent - compiled) if after_first > 0 else None,
+        }
+        run.write_result(result)
         return result
-    learning: Learning
-    update: Update
-    if found:
-        learning, update = found[0], next_of(learner, config)
-    else:
-        learning, update = first_and_next(learner, config)
-    run.rewind(done)
-    compiled, late = 0.0, deque(run.metrics()[-SCORED:], SCORED)
-    learning_in = learning_seats(config)
-    pace = Pace(config.ppo.steps * config.seeds)
-    with (
-        tensorboard(run.path, config, done * config.ppo.steps) as show,
-        patient_interrupt() as interrupted,
-    ):
-        for number in range(done + 1, config.updates + 1):
-            learning, metrics = update(learning)
-            record = record_of(number, config, metrics)
-            if name := spoilt(record):
-                raise RunError(_not_finite(name, record, run))
-            run.log(record)
-            rate = learner.learning_rate_at(number)
-            show(training_curves(record, config, rate, pace.lap()), record["steps"])
-            late.append(record)
-            compiled = compiled or time.monotonic() - began
-            on_update(_moment(record, learning_in))
-            stop = interrupted()
-            if stop or number == config.updates or number % config.checkpoint_every == 0:
-                seconds = earlier + time.monotonic() - began
-                facts = {"score": _score(late, learning_in), "seconds": seconds}
-                run.save(number, split_learning(learner, learning), facts, config.keep)
-            if stop and number < config.updates:
-                raise KeyboardInterrupt
-    spent = time.monotonic() - began
-    after_first = (config.updates - done - 1) * config.ppo.steps * config.seeds
-    result = summary(run, config) | {
-        "seconds": earlier + spent,
-        "first_update_seconds": compiled,
-        "steps_per_second": after_first / (spent - compiled) if after_first > 0 else None,
-    }
-    run.write_result(result)
-    return result
 
 
 def summary(run: RunFolder, config: TrainConfig) -> dict[str, Any]:

@@ -3,30 +3,20 @@
 from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
-import optax
 
 from hopplus.config import GoalLearnerConfig
 from hopplus.learning.auxiliary.hindsight import (
-    Hindsight,
     Seen,
     Segment,
     Target,
     seen_by,
     segments_of,
+    select_goals,
 )
-from hopplus.learning.auxiliary.learner import (
-    AuxiliaryLearner,
-    FitState,
-    by_set,
-    descend,
-    in_batches,
-)
-from hopplus.learning.auxiliary.replay_buffer import drawn_rows, rows_at
-from hopplus.learning.auxiliary.transitions import Transitions, present_in
+from hopplus.learning.auxiliary.learner import AuxiliaryLearner, by_set, number_among
+from hopplus.learning.auxiliary.transitions import Transitions, act_sample, draw_present
 from hopplus.learning.ppo import Batch
 from hopplus.models.goal import GoalPrior
 from hopplus.models.inference import GoalInference
@@ -46,15 +36,8 @@ class GoalParams(NamedTuple):
     prior: GoalPrior
 
 
-class Hinted(NamedTuple):
-    """What hindsight selects for play [T, B, ...] of the learning seats n."""
-
-    goals: jax.Array  # [T, B, n, J, G] float32
-    known: jax.Array  # [T, B, n, J] bool, where it does
-
-
-class Drawn(eqx.Module):
-    """Stretches [batch] with the seat that looks at each."""
+class Drawn(NamedTuple):
+    """Segments [batch] with the seat that looks at each."""
 
     segment: Segment
     seat: jax.Array
@@ -78,76 +61,56 @@ class GoalLearner(AuxiliaryLearner):
         assert isinstance(context, GoalsContext)  # which is what goals are learned for
         return context
 
-    @property
-    def hindsight(self) -> Hindsight:
-        return Hindsight(self.part, self.config)
+    def own(self, player_params: PlayerParams) -> GoalParams:
+        assert player_params.prior is not None
+        return GoalParams(player_params.context, player_params.prior)
 
-    def init_optimiser(self, param_sets: PlayerParams) -> optax.OptState:
-        return jax.vmap(self.optimiser.init)(_params(param_sets))
+    def with_own(self, player_params: PlayerParams, own: GoalParams) -> PlayerParams:
+        return replace(player_params, context=own.inference, prior=own.prior)
 
     def rows(self, played: Transitions) -> Segment:
         return segments_of(played, self.part.across)
 
-    def measure(self, param_sets: PlayerParams, played: Transitions, key: jax.Array) -> Metrics:
+    def draw(self, rows: Segment, seats: jax.Array, key: jax.Array, count: int) -> Drawn:
+        """[count] games, those looked at by an own seat of the set that is present at all."""
+        key_rows, key_drawn = jax.random.split(key)
+        segments, seat = draw_present(self.game, rows, seats, key_rows, count)
+        own = number_among(self.seats, seat)
+        return Drawn(segments, seat, own, jax.random.split(key_drawn, count))
+
+    def measured_on(self, played: Transitions) -> int:
+        return min(CHECKED, played.joint.shape[1])
+
+    def score(self, player_params: PlayerParams, samples: Drawn, played: Transitions) -> Metrics:
         """`hit` is how often the inferred goals are nearer to those that hindsight selects than to
         those it selects at the same step of another game; 0.5 is chance."""
-        fresh = self.rows(played)
-        games = min(CHECKED, played.joint.shape[1])
+        over_games = jax.vmap(self._target, in_axes=(None, 0, 0, 0, 0))
+        seen, found = over_games(player_params, *samples)
+        goals = self.part.goal.settled(found.code)  # [games, T, J, G]
+        far = ((found.inferred - goals) ** 2).sum(axis=-1)
+        other = ((found.inferred - jnp.roll(goals, 1, axis=0)) ** 2).sum(axis=-1)
+        counts = found.known & jnp.roll(found.known, 1, axis=0) & seen.present[:, :, :1]
+        hit = (far < other) + 0.5 * (far == other)
+        spread = found.inferred.std(axis=0).mean(axis=-1)
+        total = jnp.maximum(counts.sum(), 1)
+        return {
+            "hit": jnp.where(counts, hit, 0.0).sum() / total,
+            "known": found.known.mean(),
+            "spread": jnp.where(counts, spread, 0.0).sum() / total,
+        }
 
-        def one(player_params: PlayerParams, seats: jax.Array, key: jax.Array) -> Metrics:
-            drawn = self._drawn(fresh, seats, key, games)
-
-            def target(drawn: Drawn) -> tuple[Seen, Target]:
-                seen = seen_by(self.game, drawn.segment, drawn.seat, drawn.own)
-                return seen, self.hindsight(player_params, seen, drawn.key)
-
-            seen, found = jax.vmap(target)(drawn)
-            goals = self.part.goal.settled(found.code)  # [games, T, J, G]
-            far = ((found.inferred - goals) ** 2).sum(axis=-1)
-            other = ((found.inferred - jnp.roll(goals, 1, axis=0)) ** 2).sum(axis=-1)
-            counts = found.known & jnp.roll(found.known, 1, axis=0) & seen.present[:, :, :1]
-            hit = (far < other) + 0.5 * (far == other)
-            total = jnp.maximum(counts.sum(), 1)
-            return {
-                "hit": jnp.where(counts, hit, 0.0).sum() / total,
-                "known": found.known.mean(),
-                "spread": jnp.where(counts, found.inferred.std(axis=0).mean(axis=-1), 0.0).sum()
-                / total,
-            }
-
-        keys = jax.random.split(key, len(self.seats))
-        return jax.vmap(one)(param_sets, jnp.asarray(self.seats), keys)
-
-    def fit(
-        self, param_sets: PlayerParams, auxiliary: FitState, key: jax.Array
-    ) -> tuple[PlayerParams, FitState, Metrics]:
-        c = self.config
-
-        def one(
-            player_params: PlayerParams, state: optax.OptState, seats: jax.Array, key: jax.Array
-        ) -> tuple[GoalParams, optax.OptState, Metrics]:
-            def loss(params: GoalParams, drawn: Drawn) -> tuple[jax.Array, Metrics]:
-                now = replace(player_params, context=params.inference, prior=params.prior)
-                losses, weights = jax.vmap(lambda one: self._losses(now, one))(drawn)
-                totals = {
-                    name: value.sum() / jnp.maximum(weights[name].sum(), 1)
-                    for name, value in losses.items()
-                }
-                scales = {"kl": c.kl, "foresight": c.foresight}
-                weighted = [scales.get(name, 1.0) * value for name, value in totals.items()]
-                return sum(weighted, jnp.float32(0)), totals
-
-            drawn = self._drawn(auxiliary.buffer, seats, key, c.fits * c.batch)
-            return descend(
-                loss, self.optimiser, _params(player_params), state, in_batches(drawn, c)
-            )
-
-        keys = jax.random.split(key, len(self.seats))
-        params, optimiser, losses = jax.vmap(one)(
-            param_sets, auxiliary.optimiser, jnp.asarray(self.seats), keys
-        )
-        param_sets = replace(param_sets, context=params.inference, prior=params.prior)
-        return param_sets, FitState(optimiser, auxiliary.buffer), losses
+    def loss(
+        self, own: GoalParams, batch: Drawn, player_params: PlayerParams
+    ) -> tuple[jax.Array, Metrics]:
+        now = self.with_own(player_params, own)
+        losses, weights = jax.vmap(lambda drawn: self._losses(now, drawn))(batch)
+        totals = {
+            name: value.sum() / jnp.maximum(weights[name].sum(), 1)
+            for name, value in losses.items()
+        }
+        scales = {"kl": self.config.kl, "foresight": self.config.foresight}
+        weighted = [scales.get(name, 1.0) * value for name, value in totals.items()]
+        return sum(weighted, jnp.float32(0)), totals
 
     @property
     def relabels_until(self) -> float:
@@ -177,8 +140,8 @@ class GoalLearner(AuxiliaryLearner):
             )  # [sets, M, J, G], [sets, M, J]
             chosen = jax.random.bernoulli(key_draw, rate, known.shape[:2])
             own = batch.inferred.reshape(goals.shape)
-            told = jnp.where((chosen[..., None] & known)[..., None], goals, own)
-            inferred = told.reshape(batch.inferred.shape)
+            mixed_goals = jnp.where((chosen[..., None] & known)[..., None], goals, own)
+            inferred = mixed_goals.reshape(batch.inferred.shape)
             over_rows = jax.vmap(self.actor.policy_and_value, in_axes=(None, 0, 0))
             logits, value = jax.vmap(over_rows)(param_sets.policy, batch.view, inferred)
             log_prob = jnp.take_along_axis(logits, batch.action[..., None], axis=-1)[..., 0]
@@ -189,30 +152,21 @@ class GoalLearner(AuxiliaryLearner):
 
     def selected_goals(
         self, param_sets: PlayerParams, played: Transitions, key: jax.Array
-    ) -> Hinted:
-        """The goals that hindsight selects in some of the games just played."""
+    ) -> tuple[jax.Array, jax.Array]:
+        """The goals [T, B, n, J, G] of the learning seats n that hindsight selects in some of the
+        games just played, and where it does, [T, B, n, J] bool."""
         steps, games = played.joint.shape[:2]
         sets, k = self.seats.shape
         count = min(games, self.config.batch)
         key_games, key_select = jax.random.split(key)
         chosen = jax.random.permutation(key_games, games)[:count]
-        segments = rows_at(segments_of(played, self.part.across), chosen)
-
-        def of_game(
-            player_params: PlayerParams,
-            segment: Segment,
-            seat: jax.Array,
-            own: jax.Array,
-            key: jax.Array,
-        ) -> Target:
-            return self.hindsight(player_params, seen_by(self.game, segment, seat, own), key)
-
-        over_games = jax.vmap(of_game, in_axes=(None, 0, None, None, 0))
+        segments = jax.tree.map(lambda leaf: leaf[chosen], self.rows(played))
+        over_games = jax.vmap(self._target, in_axes=(None, 0, None, None, 0))
         over_seats = jax.vmap(over_games, in_axes=(None, None, 0, 0, 0))
-        own = jnp.searchsorted(np.sort(self.seats.reshape(-1)), jnp.asarray(self.seats))
+        own = number_among(self.seats, jnp.asarray(self.seats))
         keys = jax.random.split(key_select, (sets, k, count))
         over_sets = jax.vmap(over_seats, in_axes=(0, None, 0, 0, 0))
-        found = over_sets(param_sets, segments, jnp.asarray(self.seats), own, keys)
+        _, found = over_sets(param_sets, segments, jnp.asarray(self.seats), own, keys)
         goals = self.part.goal.settled(found.code)  # [sets, k, games, T, J, G]
 
         def spread(leaf: jax.Array) -> jax.Array:
@@ -221,23 +175,25 @@ class GoalLearner(AuxiliaryLearner):
             empty = jnp.zeros((steps, games, *in_order.shape[2:]), leaf.dtype)
             return empty.at[:, chosen].set(in_order)
 
-        return Hinted(spread(goals), spread(found.known))
+        return spread(goals), spread(found.known)
 
-    def _drawn(self, rows: Segment, seats: jax.Array, key: jax.Array, count: int) -> Drawn:
-        """[count] games, those looked at by an own seat of the set that is present at all."""
-        key_rows, key_drawn = jax.random.split(key)
-        present = present_in(self.game, rows)  # [R, T, N]
-        row, place = drawn_rows(key_rows, present.any(axis=1)[:, seats], count)
-        seat = seats[place]
-        own = jnp.searchsorted(np.sort(self.seats.reshape(-1)), seat)
-        return Drawn(rows_at(rows, row), seat, own, jax.random.split(key_drawn, count))
+    def _target(
+        self,
+        player_params: PlayerParams,
+        segment: Segment,
+        seat: jax.Array,
+        own: jax.Array,
+        key: jax.Array,
+    ) -> tuple[Seen, Target]:
+        """A segment as a seat saw it, and what hindsight says of it."""
+        seen = seen_by(self.game, segment, seat, own)
+        return seen, select_goals(self.part, self.config, player_params, seen, key)
 
     def _losses(self, player_params: PlayerParams, drawn: Drawn) -> tuple[Metrics, Metrics]:
         """Sums of the named losses over a segment, and of their weights."""
         assert player_params.prior is not None
-        seen = seen_by(self.game, drawn.segment, drawn.seat, drawn.own)
         key_select, key_draw, key_prior = jax.random.split(drawn.key, 3)
-        found = self.hindsight(player_params, seen, key_select)
+        seen, found = self._target(player_params, *drawn._replace(key=key_select))
         steps = len(seen.fresh)
         losses = jax.vmap(self.part.losses, in_axes=(None, 0, 0, 0, 0, 0, 0))(
             player_params.context,
@@ -288,40 +244,20 @@ class GoalLearner(AuxiliaryLearner):
         ahead = part.config.ahead
         wanted = jax.random.randint(key_later, (steps,), min(1, ahead), ahead + 1)
         goes_on = jnp.take_along_axis(seen.ahead, place[:, None], axis=1)[:, 0]
-        later = jnp.arange(steps) + jnp.minimum(wanted, goes_on)
         steps_now = jnp.arange(steps)
+        later = steps_now + jnp.minimum(wanted, goes_on)
         view, later_view = (
             jax.tree.map(lambda leaf: leaf[when, place - 1], seen.others)  # noqa: B023
             for when in (steps_now, later)
         )
 
-        def one(
-            view: View, later: View, joint: jax.Array, place: jax.Array, key: jax.Array
-        ) -> Metrics:
+        def sample(view: View, later: View, joint: jax.Array, place: jax.Array) -> Sample:
             nothing = jnp.zeros(0)
-            sample = Sample(
-                view=view,
-                present=nothing,
-                joint=jnp.roll(joint, -place),
-                reward=nothing,
-                after=view,
-                present_after=nothing,
-                legal_after=nothing,
-                done=nothing,
-                later=later,
-                caught=nothing,
-                goal=nothing,
-            )
-            return part.losses(prior, sample, key)
+            return act_sample(view, jnp.roll(joint, -place), nothing, nothing, later)
 
-        losses = jax.vmap(one)(
-            view, later_view, seen.joint, place, jax.random.split(key_loss, steps)
-        )
+        samples = jax.vmap(sample)(view, later_view, seen.joint, place)
+        keys = jax.random.split(key_loss, steps)
+        losses = jax.vmap(part.losses, in_axes=(None, 0, 0))(prior, samples, keys)
         there = jnp.take_along_axis(seen.present, place[:, None], axis=1)[:, 0] & seen.present[:, 0]
         sums = {name: jnp.where(there, value, 0.0).sum() for name, value in losses.items()}
         return sums, there.sum()
-
-
-def _params(param_sets: PlayerParams) -> GoalParams:
-    assert param_sets.prior is not None
-    return GoalParams(param_sets.context, param_sets.prior)

@@ -1,6 +1,6 @@
 """Goals seen from later: which of the views that the others came to tells what they were after?"""
 
-from dataclasses import dataclass
+from functools import partial
 
 import equinox as eqx
 import jax
@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from hopplus.config import GoalLearnerConfig
 from hopplus.games.game import Game, views
 from hopplus.learning.auxiliary.transitions import Transitions, present_in
-from hopplus.models.goal import GoalCode, GoalPrior
+from hopplus.models.goal import GoalCode
 from hopplus.models.history import recalled
 from hopplus.models.inference import selected
 from hopplus.models.nets import ActorCritic
@@ -90,54 +90,48 @@ def seen_by(game: Game, segment: Segment, seat: jax.Array, own: jax.Array) -> Se
     )
 
 
-@dataclass(frozen=True)
-class Hindsight:
-    """Selects goals by the configuration."""
+def select_goals(
+    part: GoalsContext,
+    config: GoalLearnerConfig,
+    player_params: PlayerParams,
+    seen: Seen,
+    key: jax.Array,
+) -> Target:
+    """The goals that the others of a segment turn out to have had, as far as it tells."""
+    assert player_params.prior is not None
+    c, each = config, config.about == "each"
+    before, after = recalled(player_params.context.history, seen.memory, seen.view, seen.fresh)
+    codes = jax.vmap(part.codes, in_axes=(None, 0))(player_params.context, after)
+    inferred = codes.mean  # [T, J, G]
+    steps, others = len(seen.fresh), part.seats - 1
+    later = jnp.arange(steps)[:, None] + jnp.arange(1, c.horizon + 1)  # [T, H]
+    valid = jnp.arange(1, c.horizon + 1)[None, :, None] <= seen.ahead[:, None, 1:]
+    over_others = jax.vmap(part.goal.code, in_axes=(None, 0))
+    candidates = jax.vmap(over_others, in_axes=(None, 0))(player_params.prior, seen.others)
+    windows = jax.tree.map(lambda leaf: leaf[jnp.minimum(later, steps - 1)], candidates)
+    if c.selector in ("optimistic", "conservative"):
+        goals = jax.lax.stop_gradient(part.goal.settled(windows))  # [T, H, others, G]
+        values = jax.vmap(partial(_values, player_params.policy, each))
+        scores = values(seen.view, inferred, goals)
+        scores = scores if c.selector == "optimistic" else -scores
+    elif c.selector == "last":
+        ahead = jnp.arange(c.horizon, dtype=jnp.float32)
+        scores = jnp.broadcast_to(ahead[:, None], (steps, c.horizon, others))
+    else:
+        scores = jax.random.uniform(key, (steps, c.horizon, others))
+    code, known = jax.vmap(partial(selected, each=each))(scores, valid, windows)
+    return Target(jax.lax.stop_gradient(code), known, inferred, before, after)
 
-    part: GoalsContext
-    config: GoalLearnerConfig
 
-    def __call__(self, player_params: PlayerParams, seen: Seen, key: jax.Array) -> Target:
-        """The goals that the others of a segment turn out to have had, as far as it tells."""
-        assert player_params.prior is not None
-        part, c = self.part, self.config
-        before, after = recalled(player_params.context.history, seen.memory, seen.view, seen.fresh)
-        codes = jax.vmap(part.codes, in_axes=(None, 0))(player_params.context, after)
-        inferred = codes.mean  # [T, J, G]
-        steps, others = len(seen.fresh), part.seats - 1
-        later = jnp.arange(steps)[:, None] + jnp.arange(1, c.horizon + 1)  # [T, H]
-        valid = jnp.arange(1, c.horizon + 1)[None, :, None] <= seen.ahead[:, None, 1:]
-        candidates = self._codes(player_params.prior, seen)  # [T, others, G]
-        windows = jax.tree.map(lambda leaf: leaf[jnp.minimum(later, steps - 1)], candidates)
-        if c.selector in ("optimistic", "conservative"):
-            goals = jax.lax.stop_gradient(part.goal.settled(windows))  # [T, H, others, G]
-            values = jax.vmap(self._values, in_axes=(None, 0, 0, 0))
-            scores = values(player_params.policy, seen.view, inferred, goals)
-            scores = scores if c.selector == "optimistic" else -scores
-        elif c.selector == "last":
-            ahead = jnp.arange(c.horizon, dtype=jnp.float32)
-            scores = jnp.broadcast_to(ahead[:, None], (steps, c.horizon, others))
-        else:
-            scores = jax.random.uniform(key, (steps, c.horizon, others))
-        code, known = jax.vmap(lambda s, v, w: selected(s, v, w, each=c.about == "each"))(
-            scores, valid, windows
-        )
-        return Target(jax.lax.stop_gradient(code), known, inferred, before, after)
+def _values(
+    policy: ActorCritic, each: bool, view: View, inferred: jax.Array, goals: jax.Array
+) -> jax.Array:
+    """[H, others] what a view would be worth if another had one of the goals [H, others, G], and
+    the rest of them [J, G] those inferred."""
 
-    def _codes(self, prior: GoalPrior, seen: Seen) -> GoalCode:
-        """[T, others, G] the codes of what the others saw."""
-        over_others = jax.vmap(self.part.goal.code, in_axes=(None, 0))
-        return jax.vmap(over_others, in_axes=(None, 0))(prior, seen.others)
+    def value(goal: jax.Array, place: jax.Array) -> jax.Array:
+        supposed = inferred.at[place].set(goal) if each else goal
+        return policy(view, supposed.reshape(-1))[1]
 
-    def _values(
-        self, policy: ActorCritic, view: View, inferred: jax.Array, goals: jax.Array
-    ) -> jax.Array:
-        """[H, others] what a view would be worth if another had one of the goals [H, others, G],
-        and the rest of them [J, G] those inferred."""
-
-        def value(goal: jax.Array, place: jax.Array) -> jax.Array:
-            supposed = inferred.at[place].set(goal) if self.config.about == "each" else goal
-            return policy(view, supposed.reshape(-1))[1]
-
-        places = jnp.arange(goals.shape[1])
-        return jax.vmap(jax.vmap(value), in_axes=(0, None))(goals, places)
+    places = jnp.arange(goals.shape[1])
+    return jax.vmap(jax.vmap(value), in_axes=(0, None))(goals, places)

@@ -10,9 +10,13 @@ import numpy as np
 
 from hopplus.config import ImagineConfig, PPOConfig
 from hopplus.games.game import Game, views
-from hopplus.learning.auxiliary.learner import flat
-from hopplus.learning.auxiliary.replay_buffer import drawn_rows, pushed, rows_at
-from hopplus.learning.auxiliary.transitions import Transitions, empty_steps, present_in
+from hopplus.learning.auxiliary.learner import flat, number_among
+from hopplus.learning.auxiliary.transitions import (
+    Transitions,
+    draw_present,
+    empty_buffer,
+    pushed,
+)
 from hopplus.learning.ppo import Batch
 from hopplus.learning.returns import lambda_returns, shared_reward
 from hopplus.models.part import Metrics
@@ -37,11 +41,7 @@ class ImaginedRollouts:
     # Functions, as fields: the diagnosis puts others in their place.
     dynamics: Callable[[World, int], LearnedDynamics] = LearnedDynamics
     act: Callable[[Actor, PlayerParams, Memory, View, jax.Array], tuple[Memory, Act]] = Actor.act
-    make_batch: "Callable[[ImaginedRollouts, ImaginedRollout, jax.Array, jax.Array], Batch]" = (
-        lambda imagined_rollouts, rollout, observed, open_: imagined_rollouts.batch(
-            rollout, observed, open_
-        )
-    )
+    make_batch: Callable[..., Batch] = lambda own, *given: own.batch(*given)
 
     @property
     def replicas(self) -> int:
@@ -57,10 +57,33 @@ class ImaginedRollouts:
 
     def init(self, played: Transitions) -> Transitions:
         """An empty buffer of moments to begin from, for play shaped as that [T, B, ...]."""
-        return empty_steps(flat(_kept(played)), self.config.buffer)
+        return empty_buffer(_kept(played), self.config.buffer)
 
     def keep(self, buffer: Transitions, played: Transitions, updates: jax.Array) -> Transitions:
-        return pushed(buffer, flat(_kept(played)), updates)
+        return pushed(buffer, _kept(played), updates)
+
+    def imagine(
+        self,
+        param_sets: PlayerParams,
+        buffer: Transitions,
+        observed: jax.Array,
+        open_: jax.Array,
+        updates: jax.Array,
+        key: jax.Array,
+    ) -> tuple[Batch, Metrics]:
+        """[sets, rows, ...] steps to learn from, and what they are like; blank ones while it is too
+        early for any."""
+        given = (param_sets, buffer, observed, open_, key)
+        imagine = jax.jit(self.__call__)  # traced once: for the shapes, and to imagine
+        shapes = jax.eval_shape(imagine, *given)
+
+        def blank(*_: object) -> tuple[Batch, Metrics]:
+            batch, found = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
+            return replace(batch, imagined=jnp.ones_like(batch.imagined)), found
+
+        ready = updates >= -(-self.config.warm_up // self.ppo.steps)
+        found: tuple[Batch, Metrics] = jax.lax.cond(ready, imagine, blank, *given)
+        return found
 
     def __call__(
         self,
@@ -76,25 +99,20 @@ class ImaginedRollouts:
         not open [sets], nobody is present in them.
         """
         key_rows, key_imagined = jax.random.split(key)
-        observations, memories = self.starts(buffer, key_rows)
+        starts = self.starts(buffer, key_rows)
         keys = jax.random.split(key_imagined, (len(self.seats), self.replicas))
 
         def of_set(
-            player_params: PlayerParams,
-            observations: Observation,
-            memories: Any,
-            keys: jax.Array,
-            *known: jax.Array,
+            player_params: PlayerParams, starts: Any, keys: jax.Array, *known: jax.Array
         ) -> tuple[Batch, Metrics]:
             over_replicas = jax.vmap(self.imagination(player_params), in_axes=(1, 1, 0), out_axes=1)
+            observations, memories = starts
             rollout = over_replicas(observations, memories, keys)  # [H, replicas, ...]
             batch = self.make_batch(self, rollout, *known)
             return batch, imagined_metrics(rollout, batch, known[1])
 
-        in_axes = (0, 1, 1, 0, 0, 0)
-        return jax.vmap(of_set, in_axes=in_axes)(
-            param_sets, observations, memories, keys, observed, open_
-        )
+        over_sets = jax.vmap(of_set, in_axes=(0, 1, 0, 0, 0))
+        return over_sets(param_sets, starts, keys, observed, open_)
 
     def imagination(self, player_params: PlayerParams) -> Imagination:
         """A player's own imagination; it acts there as it does in play."""
@@ -108,33 +126,30 @@ class ImaginedRollouts:
             return suppose(context, context.about_others(inferred), key)
 
         context = self.actor.context
-        stage = self.dynamics(player_params.world, self.game.horizon)
-        return Imagination(decide, player_params.opponents, stage, supposed)
+        dynamics = self.dynamics(player_params.world, self.game.horizon)
+        return Imagination(decide, player_params.opponents, dynamics, supposed)
 
     def starts(self, buffer: Transitions, key: jax.Array) -> tuple[Observation, Any]:
-        """[H, sets, replicas] real moments in which seats of the set were present, and their
-        memories
+        """[H, sets, replicas] real steps at which seats of the set were present, and their memories
         before them."""
-        sets, shape = len(self.seats), (self.config.horizon, self.replicas)
-        present = present_in(self.game, buffer)  # [R, N]
-        learning = jnp.asarray(np.sort(self.seats.reshape(-1)))
 
-        def chosen(seats: jax.Array, key: jax.Array) -> tuple[jax.Array, ...]:
-            row, which = drawn_rows(key, present[:, seats], self.rows)
-            return row.reshape(shape), seats[which].reshape(shape)
-
-        keys = jax.random.split(key, sets)
-        row, seat = jax.vmap(chosen, out_axes=1)(jnp.asarray(self.seats), keys)
-        own = jnp.searchsorted(learning, seat)
-
-        def one(row: jax.Array, seat: jax.Array, own: jax.Array) -> tuple[Observation, Any]:
-            transition = rows_at(buffer, row)
+        def start(transition: Transitions, seat: jax.Array, own: jax.Array) -> Any:
             order = (seat + jnp.arange(self.game.seats)) % self.game.seats
             legal = views(self.game, transition.state).legal[order]
             memory = jax.tree.map(lambda leaf: leaf[own], transition.memory)
             return Observation(self.game.view(transition.state, seat), legal), memory
 
-        return jax.vmap(jax.vmap(jax.vmap(one)))(row, seat, own)
+        def of_set(seats: jax.Array, key: jax.Array) -> tuple[Observation, Any]:
+            transitions, seat = draw_present(self.game, buffer, seats, key, self.rows)
+            drawn = jax.vmap(start)(transitions, seat, number_among(self.seats, seat))
+            shape = (self.config.horizon, self.replicas)
+            starts: tuple[Observation, Any] = jax.tree.map(
+                lambda leaf: leaf.reshape(*shape, *leaf.shape[1:]), drawn
+            )
+            return starts
+
+        keys = jax.random.split(key, len(self.seats))
+        return jax.vmap(of_set, out_axes=1)(jnp.asarray(self.seats), keys)
 
     def batch(self, rollout: ImaginedRollout, observed: jax.Array, open_: jax.Array) -> Batch:
         """[rows, ...] the steps of an imagined rollout [H, replicas, ...] of one set."""
@@ -185,4 +200,4 @@ def imagined_metrics(rollout: ImaginedRollout, batch: Batch, open_: jax.Array) -
 
 
 def _kept(played: Transitions) -> Transitions:
-    return Transitions(played.state, played.joint, memory=played.memory)
+    return flat(Transitions(played.state, played.joint, memory=played.memory))

@@ -1,6 +1,5 @@
 """What the parts that learn beside the policy have in common."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
@@ -10,15 +9,13 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from hopplus.config import AuxiliaryConfig
 from hopplus.games.game import Game
-from hopplus.learning.auxiliary.replay_buffer import capacity, pushed
-from hopplus.learning.auxiliary.transitions import Transitions, empty_rows, present_in
+from hopplus.learning.auxiliary.transitions import Transitions, empty_buffer, present_in, pushed
 from hopplus.learning.ppo import Batch
-from hopplus.models.part import Metrics, Part, fit_loss
+from hopplus.models.part import Metrics, fit_loss
 from hopplus.players.actor import Actor
 from hopplus.players.parameters import PlayerParams
-from hopplus.types import Params, Sample
+from hopplus.types import Params
 
 Tree = TypeVar("Tree")
 CHECKED = 128  # fresh steps of each seat that a part is measured on
@@ -35,56 +32,166 @@ class FitState(eqx.Module):
 class AuxiliaryLearner:
     """A model that learns while the policy does, from what was just played and its buffer.
 
-    `param_sets` are [sets, ...]: all of it is written for sets of parameters side by side, each
-    with the
-    play of its own seats.
+    `param_sets` are [sets, ...]: sets of parameters learn side by side, each from the play of its
+    own seats. What a model says for itself is written for one set.
     """
 
     game: Game
     actor: Actor  # whose models these are
-    config: Any  # an `OnlineConfig`
+    config: Any  # an `AuxiliaryConfig`
     seats: np.ndarray  # [sets, k]
     updates: int  # how many there will be
     name: ClassVar[str]  # in `AUXILIARY_MODELS`, and of its metrics
 
     @property
-    def optimiser(self) -> optax.GradientTransformation:
-        return optimiser_of(self.config, self.updates)
+    def part(self) -> Any:
+        """The model, which says what its losses are."""
+        raise NotImplementedError
 
-    def init(self, param_sets: PlayerParams, played: Transitions) -> FitState:
-        """With an empty buffer for play shaped as that [T, B, ...]."""
-        rows = self.rows(played)
-        count = len(rows.joint)
-        steps = played.joint.shape[0] * played.joint.shape[1] // count  # in a row
-        size = capacity(-(-self.config.buffer // steps), count)
-        return FitState(self.init_optimiser(param_sets), empty_rows(rows, size))
+    def own(self, player_params: PlayerParams) -> Params:
+        """Of a player's parameters those that are learned here."""
+        raise NotImplementedError
 
-    def init_optimiser(self, param_sets: PlayerParams) -> optax.OptState:
-        """[sets, ...] its state before the first gradient step."""
+    def with_own(self, player_params: PlayerParams, own: Any) -> PlayerParams:
+        """The player's parameters with these in place."""
         raise NotImplementedError
 
     def rows(self, played: Transitions) -> Any:
         """[M, ...] what it keeps of play [T, B, ...]; with `state` and `joint` in it."""
         raise NotImplementedError
 
+    def draw(self, rows: Any, seats: jax.Array, key: jax.Array, count: int) -> Any:
+        """[count, ...] samples for a set with these seats [k]."""
+        raise NotImplementedError
+
+    def score(self, player_params: PlayerParams, samples: Any, played: Transitions) -> Metrics:
+        """How well one set foresees samples of the play that it has not learned from."""
+        raise NotImplementedError
+
+    def measured_on(self, played: Transitions) -> int:
+        """How many samples of that play it is measured on, of each set."""
+        return CHECKED
+
+    def loss(
+        self, own: Params, batch: Any, player_params: PlayerParams
+    ) -> tuple[jax.Array, Metrics]:
+        """The loss of a set with its `own` parameters as they are now, and its named parts."""
+        mean, sums = fit_loss(self.part, own, batch, jnp.zeros(self.config.batch))
+        weight = jnp.maximum(sums.pop("weight"), 1e-8)
+        return mean, {name: value / weight for name, value in sums.items()}
+
+    @property
+    def optimiser(self) -> optax.GradientTransformation:
+        c = self.config
+        rate: float | optax.Schedule = c.learning_rate
+        if c.anneal and c.every:
+            rate = optax.linear_schedule(rate, 0.0, -(-self.updates // c.every) * c.fits)
+        return optax.chain(optax.clip_by_global_norm(c.gradient_norm), optax.adam(rate))
+
+    def init_optimiser(self, own: Params) -> optax.OptState:
+        """The state of a set before the first gradient step."""
+        return self.optimiser.init(own)
+
+    def init(self, param_sets: PlayerParams, played: Transitions) -> FitState:
+        """With an empty buffer for play shaped as that [T, B, ...]."""
+        rows = self.rows(played)
+        steps = played.joint.shape[0] * played.joint.shape[1] // len(rows.joint)  # in a row
+        buffer = empty_buffer(rows, -(-self.config.buffer // steps))
+        return FitState(jax.vmap(self.init_optimiser)(self.own(param_sets)), buffer)
+
     def keep(self, buffer: Any, played: Transitions, updates: jax.Array) -> Any:
         """The buffer with the play added."""
         return pushed(buffer, self.rows(played), updates)
 
-    def fill(self, buffer: Any) -> jax.Array:
-        """[sets] int32, at how many steps of the buffer each set's own seats were present."""
-        seen = jnp.moveaxis(present_in(self.game, buffer)[..., self.seats], -2, 0)
-        return seen.reshape(len(self.seats), -1).sum(axis=1)
-
     def measure(self, param_sets: PlayerParams, played: Transitions, key: jax.Array) -> Metrics:
         """How well it foresees play [T, B, ...] that it has not learned from."""
-        raise NotImplementedError
+        fresh = self.rows(played)
+
+        def of_set(player_params: PlayerParams, seats: jax.Array, key: jax.Array) -> Metrics:
+            samples = self.draw(fresh, seats, key, self.measured_on(played))
+            return self.score(player_params, samples, played)
+
+        keys = jax.random.split(key, len(self.seats))
+        return jax.vmap(of_set)(param_sets, jnp.asarray(self.seats), keys)
 
     def fit(
         self, param_sets: PlayerParams, auxiliary: FitState, key: jax.Array
     ) -> tuple[PlayerParams, FitState, Metrics]:
         """A round of gradient steps, and the mean losses [sets]."""
-        raise NotImplementedError
+
+        def of_set(
+            player_params: PlayerParams, state: optax.OptState, seats: jax.Array, key: jax.Array
+        ) -> tuple[Params, optax.OptState, Metrics]:
+            count = self.config.fits * self.config.batch
+            return self.descend(
+                player_params, state, self.draw(auxiliary.buffer, seats, key, count)
+            )
+
+        keys = jax.random.split(key, len(self.seats))
+        own, optimiser, losses = jax.vmap(of_set)(
+            param_sets, auxiliary.optimiser, jnp.asarray(self.seats), keys
+        )
+        return self.with_own(param_sets, own), FitState(optimiser, auxiliary.buffer), losses
+
+    def descend(
+        self, player_params: PlayerParams, state: optax.OptState, samples: Any
+    ) -> tuple[Params, optax.OptState, Metrics]:
+        """A gradient step for each batch of the samples [fits * batch, ...], for one set: its own
+        parameters after them, and the mean losses."""
+        c = self.config
+        slope_of = jax.value_and_grad(self.loss, has_aux=True)
+        batches = jax.tree.map(lambda leaf: leaf.reshape(c.fits, c.batch, *leaf.shape[1:]), samples)
+
+        def step(
+            carry: tuple[Params, optax.OptState], batch: Any
+        ) -> tuple[tuple[Params, optax.OptState], Metrics]:
+            own, state = carry
+            (_, losses), slope = slope_of(own, batch, player_params)
+            change, state = self.optimiser.update(slope, state, own)
+            return (optax.apply_updates(own, change), state), losses
+
+        carry, losses = jax.lax.scan(step, (self.own(player_params), state), batches)
+        return *carry, {name: value.mean(axis=0) for name, value in losses.items()}
+
+    def learn(
+        self,
+        param_sets: PlayerParams,
+        auxiliary: FitState,
+        played: Transitions,
+        updates: jax.Array,
+        key: jax.Array,
+    ) -> tuple[PlayerParams, FitState, Metrics]:
+        """Measure it on what was just played, keep that, and fit if it is time to.
+
+        `updates` must not be batched: then a round that is not due costs nothing.
+        """
+        key_measure, key_fit = jax.random.split(key)
+        found = self.measure(param_sets, played, key_measure)
+        auxiliary = FitState(auxiliary.optimiser, self.keep(auxiliary.buffer, played, updates))
+        every, rounds = self.config.every, jnp.int32(0)
+        if every:
+            fit = jax.jit(self.fit)  # which is traced once: for the shapes, and for the round
+            shapes = jax.eval_shape(fit, param_sets, auxiliary, key_fit)[2]
+            none = {name: jnp.zeros(leaf.shape) for name, leaf in shapes.items()}
+            param_sets, auxiliary, losses = jax.lax.cond(
+                updates % every == 0,
+                fit,
+                lambda param_sets, auxiliary, key: (param_sets, auxiliary, none),
+                param_sets,
+                auxiliary,
+                key_fit,
+            )
+            rounds = updates // every + 1
+            found |= {f"loss/{name}": value for name, value in losses.items()}
+        # [sets] at how many steps of the buffer each set's own seats were present.
+        seen = jnp.moveaxis(present_in(self.game, auxiliary.buffer)[..., self.seats], -2, 0)
+        found["fill"] = seen.reshape(len(self.seats), -1).sum(axis=1)
+        found["fits"] = jnp.full(len(self.seats), rounds * self.config.fits)
+        return (
+            param_sets,
+            auxiliary,
+            {f"{self.name}/{name}": value for name, value in found.items()},
+        )
 
     @property
     def relabels_until(self) -> float:
@@ -104,107 +211,6 @@ class AuxiliaryLearner:
         return batch
 
 
-def optimiser_of(config: AuxiliaryConfig, updates: int) -> optax.GradientTransformation:
-    """That of a part, in a run of so many updates."""
-    rate: float | optax.Schedule = config.learning_rate
-    if config.anneal and config.every:
-        steps = -(-updates // config.every) * config.fits
-        rate = optax.linear_schedule(config.learning_rate, 0.0, steps)
-    return optax.chain(optax.clip_by_global_norm(config.gradient_norm), optax.adam(rate))
-
-
-def learned(
-    part: AuxiliaryLearner,
-    param_sets: PlayerParams,
-    auxiliary: FitState,
-    played: Transitions,
-    updates: jax.Array,
-    key: jax.Array,
-) -> tuple[PlayerParams, FitState, Metrics]:
-    """Measure a part on what was just played, keep that, and fit if it is time to.
-
-    `updates` must not be batched: then a round that is not due costs nothing.
-    """
-    key_measure, key_fit = jax.random.split(key)
-    found = part.measure(param_sets, played, key_measure)
-    auxiliary = FitState(auxiliary.optimiser, part.keep(auxiliary.buffer, played, updates))
-    every = part.config.every
-    sets = len(jax.tree.leaves(param_sets)[0])
-    if every:
-        fit = jax.jit(part.fit)  # which is traced once: for the shapes, and for the round
-        shapes = jax.eval_shape(fit, param_sets, auxiliary, key_fit)[2]
-        none = {name: jnp.zeros(leaf.shape) for name, leaf in shapes.items()}
-        param_sets, auxiliary, losses = jax.lax.cond(
-            updates % every == 0,
-            fit,
-            lambda param_sets, auxiliary, key: (param_sets, auxiliary, none),
-            param_sets,
-            auxiliary,
-            key_fit,
-        )
-        rounds = updates // every + 1
-    else:
-        losses, rounds = {}, jnp.int32(0)
-    counts = {
-        "fill": part.fill(auxiliary.buffer),
-        "fits": jnp.full(sets, rounds * part.config.fits),
-    }
-    found |= {f"loss/{name}": value for name, value in losses.items()} | counts
-    return param_sets, auxiliary, {f"{part.name}/{name}": value for name, value in found.items()}
-
-
-def descend(
-    loss: Callable[[Params, Tree], tuple[jax.Array, Metrics]],
-    optimiser: optax.GradientTransformation,
-    params: Params,
-    state: optax.OptState,
-    batches: Tree,
-) -> tuple[Params, optax.OptState, Metrics]:
-    """A gradient step for each of the batches [fits, ...], for one set; the mean losses."""
-
-    def step(
-        carry: tuple[Params, optax.OptState], batch: Tree
-    ) -> tuple[tuple[Params, optax.OptState], Metrics]:
-        params, state = carry
-        (_, losses), slope = jax.value_and_grad(loss, has_aux=True)(params, batch)
-        change, state = optimiser.update(slope, state, params)
-        return (optax.apply_updates(params, change), state), losses
-
-    (params, state), losses = jax.lax.scan(step, (params, state), batches)
-    return params, state, {name: value.mean(axis=0) for name, value in losses.items()}
-
-
-def fitted(
-    part: Part,
-    config: AuxiliaryConfig,
-    optimiser: optax.GradientTransformation,
-    params: Params,
-    state: optax.OptState,
-    samples: Sample,
-) -> tuple[Params, optax.OptState, Metrics]:
-    """A round of gradient steps of one model on samples [fits * batch, ...] for it."""
-
-    def loss(params: Params, batch: Sample) -> tuple[jax.Array, Metrics]:
-        mean, sums = fit_loss(part, params, batch, jnp.zeros(config.batch))
-        return mean, means(sums)
-
-    return descend(loss, optimiser, params, state, in_batches(samples, config))
-
-
-def in_batches(samples: Tree, config: AuxiliaryConfig) -> Tree:
-    """[fits * batch, ...] as [fits, batch, ...]."""
-    batches: Tree = jax.tree.map(
-        lambda leaf: leaf.reshape(config.fits, config.batch, *leaf.shape[1:]), samples
-    )
-    return batches
-
-
-def means(sums: Metrics) -> Metrics:
-    """Named sums over samples, with the `weight` of these, as means."""
-    weight = jnp.maximum(sums["weight"], 1e-8)
-    return {name: value / weight for name, value in sums.items() if name != "weight"}
-
-
 def flat(transitions: Tree) -> Tree:
     """[T, B, ...] as [T * B, ...]."""
     rows: Tree = jax.tree.map(
@@ -213,9 +219,9 @@ def flat(transitions: Tree) -> Tree:
     return rows
 
 
-def seats_by_set(seats: np.ndarray, shared: bool) -> np.ndarray:
-    """[sets, k] the seats of each set of parameters."""
-    return seats[None, :] if shared else seats[:, None]
+def number_among(seats: np.ndarray, seat: jax.Array) -> jax.Array:
+    """The numbers of some seats among those that learn [sets, k]."""
+    return jnp.searchsorted(np.sort(seats.reshape(-1)), seat)
 
 
 def by_set(tree: Tree, sets: int) -> Tree:

@@ -1,6 +1,7 @@
 """The parts beside the policy, together: what each learns in an update, and what the policy learns
 from besides real play."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,13 +13,14 @@ import numpy as np
 from hopplus.config import TrainConfig
 from hopplus.games.game import Game
 from hopplus.learning.auxiliary.imagined_rollouts import ImaginedRollouts
-from hopplus.learning.auxiliary.learner import AuxiliaryLearner, FitState, learned, seats_by_set
-from hopplus.learning.auxiliary.table import AUXILIARY_MODELS
+from hopplus.learning.auxiliary.learner import AuxiliaryLearner, FitState
+from hopplus.learning.auxiliary.table import AUXILIARY_MODELS, warm_starts
 from hopplus.learning.auxiliary.transitions import Transitions
 from hopplus.learning.ppo import Batch, mean_of
 from hopplus.models.part import Metrics
 from hopplus.players.actor import Actor
 from hopplus.players.parameters import PlayerParams
+from hopplus.types import Params
 
 
 class AuxiliaryState(eqx.Module):
@@ -36,21 +38,17 @@ class AuxiliaryLearners:
     seats: np.ndarray  # [sets, k] the seats of each set of parameters
     parts: tuple[AuxiliaryLearner, ...]
     imagined_rollouts: ImaginedRollouts | None
-    warm_start: dict[str, Any]  # parts of players that were learned before, by field, without sets
+    warm_start: Mapping[str, Params]  # of models learned before, by name; without sets
 
     def known(self, param_sets: PlayerParams) -> PlayerParams:
         """Fresh parameters [sets, ...] with what was learned before in its place."""
-
-        def tiled(fresh: jax.Array, learned: jax.Array) -> jax.Array:
-            return jnp.broadcast_to(learned, fresh.shape)
-
-        return replace(
-            param_sets,
-            **{
-                name: jax.tree.map(tiled, getattr(param_sets, name), learned)
-                for name, learned in self.warm_start.items()
-            },
-        )
+        for name, learned in self.warm_start.items():
+            field = warm_starts()[name].field
+            fresh = getattr(param_sets, field)
+            tiled = jax.tree.map(lambda new, old: jnp.broadcast_to(old, new.shape), fresh, learned)
+            changed: dict[str, Any] = {field: tiled}
+            param_sets = replace(param_sets, **changed)
+        return param_sets
 
     def init(self, param_sets: PlayerParams, played: Transitions) -> AuxiliaryState:
         """Empty buffers for play shaped as that [T, B, ...]."""
@@ -76,8 +74,8 @@ class AuxiliaryLearners:
         for number, part in enumerate(self.parts):
             # By its number: a model learns the same whether others learn after it or not.
             own_key = jax.random.fold_in(key, number)
-            param_sets, auxiliary[part.name], found = learned(
-                part, param_sets, auxiliary[part.name], played, updates, own_key
+            param_sets, auxiliary[part.name], found = part.learn(
+                param_sets, auxiliary[part.name], played, updates, own_key
             )
             metrics |= found
         key_mix, key_imagined = jax.random.split(jax.random.fold_in(key, len(self.parts)))
@@ -85,47 +83,22 @@ class AuxiliaryLearners:
         state = replace(state, parts=auxiliary, observed=_widened(state.observed, batch))
         for part in self.parts:  # of which one at most draws anything by the key
             batch = part.relabel(param_sets, played, batch, updates, key_mix)
-        if self.imagined_rollouts is None:
+        imagined_rollouts = self.imagined_rollouts
+        if imagined_rollouts is None:
             return param_sets, state, batch, metrics
         assert state.starts is not None
-        state = replace(
-            state,
-            starts=self.imagined_rollouts.keep(state.starts, played, updates),
-        )
+        starts = imagined_rollouts.keep(state.starts, played, updates)
         # Measured on this very play before it was fitted to: a set whose world model cannot foresee
         # its own steps must not learn from what it imagines with it.
-        gate = metrics["world/error"] <= self.imagined_rollouts.config.gate
-        imagined_batch, found = self._imagined_batch(param_sets, state, gate, updates, key_imagined)
+        gate = metrics["world/error"] <= imagined_rollouts.config.gate
+        imagined_batch, found = imagined_rollouts.imagine(
+            param_sets, starts, state.observed, gate, updates, key_imagined
+        )
         real = replace(batch, imagined=jnp.zeros_like(batch.present))
         together: Batch = jax.tree.map(
             lambda one, two: jnp.concatenate([one, two], axis=1), real, imagined_batch
         )
-        return param_sets, state, together, metrics | found
-
-    def _imagined_batch(
-        self,
-        param_sets: PlayerParams,
-        state: AuxiliaryState,
-        gate: jax.Array,
-        updates: jax.Array,
-        key: jax.Array,
-    ) -> tuple[Batch, Metrics]:
-        """Imagined steps [sets, rows, ...]; blank ones while it is too early for any."""
-        assert self.imagined_rollouts is not None
-        assert state.starts is not None
-        given = (param_sets, state.starts, state.observed, gate, key)
-        # Traced once: for the shapes, and to imagine.
-        imagine = jax.jit(self.imagined_rollouts.__call__)
-        shapes = jax.eval_shape(imagine, *given)
-
-        def blank(*_: object) -> tuple[Batch, Metrics]:
-            batch, found = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
-            return replace(batch, imagined=jnp.ones_like(batch.imagined)), found
-
-        rollouts = self.imagined_rollouts
-        ready = updates >= -(-rollouts.config.warm_up // rollouts.ppo.steps)
-        found: tuple[Batch, Metrics] = jax.lax.cond(ready, imagine, blank, *given)
-        return found
+        return param_sets, replace(state, starts=starts), together, metrics | found
 
 
 def source_metrics(batch: Batch) -> Metrics:
@@ -152,10 +125,10 @@ def make_auxiliary_learners(
     game: Game,
     actor: Actor,
     seats: np.ndarray,
-    warm_start: dict[str, Any],
+    warm_start: Mapping[str, Params],
 ) -> AuxiliaryLearners:
     """The parts that a configuration switches on, for the seats that learn."""
-    sets = seats_by_set(seats, actor.shares_params)
+    sets = seats[None, :] if actor.shares_params else seats[:, None]
     made = []
     for name, settings in config.fitted.items():
         learner = AUXILIARY_MODELS[name].learner

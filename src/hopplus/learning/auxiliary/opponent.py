@@ -6,13 +6,11 @@ from typing import Any, ClassVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 import optax
 
 from hopplus.config import ConfigError, OpponentLearnerConfig, PretrainOpponent
-from hopplus.learning.auxiliary.learner import CHECKED, AuxiliaryLearner, FitState, fitted, flat
-from hopplus.learning.auxiliary.replay_buffer import drawn_rows, rows_at
-from hopplus.learning.auxiliary.transitions import Transitions, other_samples, present_in
+from hopplus.learning.auxiliary.learner import AuxiliaryLearner, flat, number_among
+from hopplus.learning.auxiliary.transitions import Transitions, draw_present, other_samples
 from hopplus.models.nets import Mlp
 from hopplus.models.opponent import OpponentModel, OpponentPart
 from hopplus.models.part import Metrics
@@ -33,18 +31,24 @@ class OpponentLearner(AuxiliaryLearner):
         assert self.actor.parts.opponent is not None
         return self.actor.parts.opponent
 
-    def init_optimiser(self, param_sets: PlayerParams) -> optax.OptState:
-        return jax.vmap(jax.vmap(self.optimiser.init))(param_sets.opponents)
+    def own(self, player_params: PlayerParams) -> OpponentModel:
+        assert player_params.opponents is not None
+        return player_params.opponents
+
+    def with_own(self, player_params: PlayerParams, own: OpponentModel) -> PlayerParams:
+        return replace(player_params, opponents=own)
+
+    def init_optimiser(self, own: OpponentModel) -> optax.OptState:
+        return jax.vmap(self.optimiser.init)(own)  # one for each other
 
     def rows(self, played: Transitions) -> Transitions:
         return flat(Transitions(played.state, played.joint, inferred=played.inferred))
 
-    def measure(self, param_sets: PlayerParams, played: Transitions, key: jax.Array) -> Metrics:
+    def score(self, player_params: PlayerParams, samples: Sample, played: Transitions) -> Metrics:
         """By class [A]: how many actions there were, and how many of them were the likeliest."""
         part = self.part
-        fresh = self.rows(played)
 
-        def one(model: OpponentModel, samples: Sample) -> Metrics:
+        def of_other(model: OpponentModel, samples: Sample) -> Metrics:
             logits = jax.vmap(model)(samples.view, samples.goal)
             action = samples.joint[:, 0]
             counts = jax.vmap(part.weight)(samples)[:, None]
@@ -52,46 +56,29 @@ class OpponentLearner(AuxiliaryLearner):
             hit = (logits.argmax(axis=-1) == action)[:, None]
             return {"count": classes.sum(axis=0), "hit": (classes * hit).sum(axis=0)}
 
-        assert param_sets.opponents is not None
-        samples = self._drawn(fresh, key, CHECKED)
-        found = jax.vmap(jax.vmap(one))(param_sets.opponents, samples)  # [sets, N - 1, A]
-        sums = {name: value.sum(axis=1) for name, value in found.items()}
-        total = jnp.maximum(sums["count"].sum(axis=-1), 1.0)
-        return {**sums, "accuracy": sums["hit"].sum(axis=-1) / total}
+        found = jax.vmap(of_other)(self.own(player_params), samples)  # [N - 1, A]
+        sums = {name: value.sum(axis=0) for name, value in found.items()}
+        total = jnp.maximum(sums["count"].sum(), 1.0)
+        return {**sums, "accuracy": sums["hit"].sum() / total}
 
-    def fit(
-        self, param_sets: PlayerParams, auxiliary: FitState, key: jax.Array
-    ) -> tuple[PlayerParams, FitState, Metrics]:
-        part, c = self.part, self.config
-        assert param_sets.opponents is not None
-        samples = self._drawn(auxiliary.buffer, key, c.fits * c.batch)
+    def descend(
+        self, player_params: PlayerParams, state: optax.OptState, samples: Sample
+    ) -> tuple[OpponentModel, optax.OptState, Metrics]:
+        descend = super().descend
 
-        def one(
-            model: OpponentModel, state: optax.OptState, samples: Sample
-        ) -> tuple[OpponentModel, optax.OptState, Metrics]:
-            return fitted(part, c, self.optimiser, model, state, samples)
+        def of_other(model: OpponentModel, state: optax.OptState, samples: Sample) -> Any:
+            return descend(self.with_own(player_params, model), state, samples)
 
-        models, optimiser, losses = jax.vmap(jax.vmap(one))(
-            param_sets.opponents, auxiliary.optimiser, samples
-        )
-        losses = {name: value.mean(axis=1) for name, value in losses.items()}
-        return replace(param_sets, opponents=models), FitState(optimiser, auxiliary.buffer), losses
+        models, state, losses = jax.vmap(of_other)(self.own(player_params), state, samples)
+        return models, state, {name: value.mean() for name, value in losses.items()}
 
-    def _drawn(self, rows: Transitions, key: jax.Array, count: int) -> Sample:
-        """[sets, N - 1, count] samples of each other, of steps at which the own seat is present;
-        those of others that are not have no weight."""
-        present = present_in(self.game, rows)  # [R, N]
-        learning = jnp.asarray(np.sort(self.seats.reshape(-1)))
-
-        def of_set(seats: jax.Array, key: jax.Array) -> Sample:
-            row, which = drawn_rows(key, present[:, seats], count)
-            own = jnp.searchsorted(learning, seats[which])  # its number among those who learn
-            found = jax.vmap(self._samples)(rows_at(rows, row), seats[which], own)
-            by_other: Sample = jax.tree.map(lambda leaf: jnp.moveaxis(leaf, 1, 0), found)
-            return by_other
-
-        keys = jax.random.split(key, len(self.seats))
-        return jax.vmap(of_set)(jnp.asarray(self.seats), keys)
+    def draw(self, rows: Transitions, seats: jax.Array, key: jax.Array, count: int) -> Sample:
+        """[N - 1, count] samples of each other, of steps at which the own seat is present; those of
+        others that are not have no weight."""
+        transitions, seat = draw_present(self.game, rows, seats, key, count)
+        found = jax.vmap(self._samples)(transitions, seat, number_among(self.seats, seat))
+        by_other: Sample = jax.tree.map(lambda leaf: jnp.moveaxis(leaf, 1, 0), found)
+        return by_other
 
     def _samples(self, transition: Transitions, seat: jax.Array, own: jax.Array) -> Sample:
         assert transition.inferred is not None

@@ -1,7 +1,7 @@
 """The table of auxiliary models: what learns beside the policy, and what is told of it.
 
 Training, logs, TensorBoard, reports, warm starts and diagnoses read these rows, and none of them
-names a model itself. A new one is a file like `online_world.py` and a row here; its settings are a
+names a model itself. A new one is a file like `world.py` and a row here; its settings are a
 field of `TrainConfig`, and `hopplus.config.PARTS` says what it needs beside it.
 """
 
@@ -32,9 +32,8 @@ class Chart:
     about: str
     names: Mapping[str, str]
     by_action: tuple[str, str] | None = None  # two counts [..., A], whose ratio is drawn by action
-    level: str = (
-        ""  # of the run, which is drawn across: a field of `hopplus.report.pages.curves.Curved`
-    )
+    # Of the run, which is drawn across: a field of `hopplus.report.pages.curves.Curved`.
+    level: str = ""
 
 
 @dataclass(frozen=True)
@@ -56,11 +55,8 @@ class AuxiliaryModel:
     warm_start: WarmStartRule | None = None
     figures: Mapping[str, str] = field(default_factory=dict)  # told by seat, and what each is
     charts: tuple[Chart, ...] = ()
-    by_action: tuple[str, str] | None = None  # hits and counts [..., A], shown as their ratio
     gate: str | None = None  # the metric that is 0 where all others mean nothing
 
-
-OPPONENT_HITS = ("opponent/hit", "opponent/count")
 
 AUXILIARY_MODELS: Registry[AuxiliaryModel] = Registry(
     "auxiliary model",
@@ -81,11 +77,10 @@ AUXILIARY_MODELS: Registry[AuxiliaryModel] = Registry(
                     "Opponent accuracy",
                     "Share of the others' actions foreseen: of all, and of those of each kind.",
                     {"opponent/accuracy": "all actions"},
-                    by_action=OPPONENT_HITS,
+                    by_action=("opponent/hit", "opponent/count"),
                 ),
                 Chart("Loss of the opponent models", "By its parts.", {"opponent/loss/": ""}),
             ),
-            by_action=OPPONENT_HITS,
         ),
         "goal": AuxiliaryModel(
             "goal",
@@ -159,9 +154,15 @@ AUXILIARY_MODELS: Registry[AuxiliaryModel] = Registry(
 )
 
 
+def warm_starts() -> dict[str, WarmStartRule]:
+    """What can be learned before, by the model's name."""
+    return {name: row.warm_start for name, row in AUXILIARY_MODELS.items() if row.warm_start}
+
+
 def counts_by_action() -> list[tuple[str, str]]:
     """Hits and counts by action, which mean something only added up: never averaged or drawn."""
-    return [row.by_action for row in AUXILIARY_MODELS.values() if row.by_action]
+    charts = (chart for row in AUXILIARY_MODELS.values() for chart in row.charts)
+    return [chart.by_action for chart in charts if chart.by_action]
 
 
 def gate_of(metric: str) -> str | None:

@@ -1,4 +1,4 @@
-"""What was just played, as the parts beside the policy read and keep it."""
+"""What was just played, as auxiliary models read it and keep it in replay buffers."""
 
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -9,12 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from hopplus.games.game import Game, repeat_step, views
-from hopplus.learning.auxiliary.replay_buffer import capacity, empty_buffer
 from hopplus.models.opponent import others_views
 from hopplus.types import Memory, Sample, State, Trajectory, View
 
 EMPTY = -1  # the actions in a buffer's rows that hold no step yet
-Rows = TypeVar("Rows")  # transitions, or segments of them
+Rows = TypeVar("Rows")  # transitions, or segments of them: a buffer is so many of either
 
 
 class Transitions(eqx.Module):
@@ -51,16 +50,49 @@ def transitions_of(trajectory: Trajectory, group: int, seats: np.ndarray, size: 
     )
 
 
-def empty_rows(rows: Rows, size: int) -> Rows:
-    """A buffer for rows like those [M, ...], of so many that hold no step yet."""
-    buffer: Any = empty_buffer(rows, size)
+def empty_buffer(rows: Rows, wanted: int) -> Rows:
+    """Room for at least `wanted` rows like those [M, ...] of an update, in whole updates; none of
+    them holds a step yet."""
+    like: Any = rows
+    size = -(-wanted // len(like.joint)) * len(like.joint)
+    buffer = jax.tree.map(lambda leaf: jnp.zeros((size, *leaf.shape[1:]), leaf.dtype), like)
     empty: Rows = replace(buffer, joint=jnp.full_like(buffer.joint, EMPTY))
     return empty
 
 
-def empty_steps(rows: Transitions, buffer: int) -> Transitions:
-    """An empty buffer with room for `buffer` steps, for rows [M, ...] an update."""
-    return empty_rows(rows, capacity(buffer, len(rows.joint)))
+def pushed(buffer: Rows, rows: Rows, updates: jax.Array) -> Rows:
+    """The buffer after rows [M, ...], the same number in every one of the `updates` before."""
+
+    def put(kept: jax.Array, new: jax.Array) -> jax.Array:
+        rows, room = new.shape[0], kept.shape[0]  # room for whole updates; no product overflows
+        first = (updates % (room // rows)) * rows
+        return jax.lax.dynamic_update_slice_in_dim(kept, new, first, axis=0)
+
+    after: Rows = jax.tree.map(put, buffer, rows)
+    return after
+
+
+def drawn_rows(key: jax.Array, present: jax.Array, count: int) -> tuple[jax.Array, jax.Array]:
+    """[count] rows and places, drawn alike from the pairs that are `present` [R, k].
+
+    Any pair where none is: whoever learns from it must look at its presence again.
+    """
+    sums = jnp.cumsum(present.reshape(-1).astype(jnp.int32))
+    threshold = jax.random.uniform(key, (count,)) * sums[-1]
+    flat = jnp.searchsorted(sums, threshold, side="right")
+    flat = jnp.minimum(flat, present.size - 1)
+    return flat // present.shape[1], flat % present.shape[1]
+
+
+def draw_present(
+    game: Game, buffer: Rows, seats: jax.Array, key: jax.Array, count: int
+) -> tuple[Rows, jax.Array]:
+    """[count] rows of a buffer, and for each one of the seats [k] that is present in it."""
+    present = present_in(game, buffer)
+    present = present.any(axis=tuple(range(1, present.ndim - 1)))  # at any step of a segment
+    row, place = drawn_rows(key, present[:, seats], count)
+    drawn: Rows = jax.tree.map(lambda leaf: leaf[row], buffer)
+    return drawn, seats[place]
 
 
 def present_in(game: Game, rows: Any) -> jax.Array:
@@ -105,20 +137,27 @@ def other_samples(game: Game, transition: Transitions, seat: jax.Array, goals: j
     present, joint = present_in(game, transition)[order], transition.joint[order]
 
     def of_other(place: jax.Array, view: View, goal: jax.Array) -> Sample:
-        # A model of another looks at the view before the step alone: what comes of it is not
-        # computed, and in its place stands what was.
-        return Sample(
-            view=view,
-            present=jnp.roll(present, -place),
-            joint=jnp.roll(joint, -place),
-            reward=jnp.zeros(game.seats),
-            after=own,
-            present_after=present,
-            legal_after=legal,
-            done=jnp.bool_(False),
-            later=own,
-            caught=jnp.int32(len(game.targets)),
-            goal=goal,
-        )
+        return act_sample(view, jnp.roll(joint, -place), jnp.roll(present, -place), goal)
 
     return jax.vmap(of_other)(jnp.arange(1, game.seats), others_views(own, legal), goals)
+
+
+def act_sample(
+    view: View, joint: jax.Array, present: jax.Array, goal: jax.Array, later: View | None = None
+) -> Sample:
+    """A sample for models that look at the view before a step, and at the act: what comes of it is
+    not computed, and nothing stands in its place."""
+    nothing = jnp.zeros(0)
+    return Sample(
+        view=view,
+        present=present,
+        joint=joint,
+        reward=nothing,
+        after=view,
+        present_after=nothing,
+        legal_after=nothing,
+        done=nothing,
+        later=view if later is None else later,
+        caught=nothing,
+        goal=goal,
+    )
