@@ -293,7 +293,7 @@ def test_batches_hold_every_sample_once_and_differ() -> None:
     """From epoch to epoch and from seed to seed; a file too small for a batch fills one."""
     config = PretrainOpponent("", seeds=2, fit=FitConfig(batch=32))
     steps = np.stack([np.arange(100), np.arange(100)], axis=1).astype(np.int32)
-    counts: Any = SimpleNamespace(batches=[3, 1], most_batches=3, batch=32)
+    counts: Any = SimpleNamespace(batches=[3, 1], batch=32)
     one, two = (np.asarray(_batches(config, epoch, 0, steps, counts)) for epoch in (1, 2))
     assert one.shape == (2, 3, 32, 2)
     for batches in (one[0], one[1], two[0]):

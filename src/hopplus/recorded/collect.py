@@ -1,7 +1,6 @@
 """Record play: who sits where is drawn anew for each episode, then it is played and written."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -35,17 +34,17 @@ def _play(
     return jax.vmap(one)(keys)
 
 
-@dataclass
 class Tally:
-    """Counts over what was recorded, by player."""
+    """Counts over what was recorded, by player [P]."""
 
-    players: list[str]
-    actions: np.ndarray  # [P, A] actions of present players
-    catches: np.ndarray  # [P, K]
-    returns: np.ndarray  # [P] added up over episodes
-    seated: np.ndarray  # [P] episodes times seats
-    episodes: int = 0
-    steps: int = 0
+    def __init__(self, players: list[str], game: Game) -> None:
+        self.players, self.game = players, game
+        count = len(players)
+        self.actions = np.zeros((count, len(game.action_names)), np.int64)  # of present players
+        self.catches = np.zeros((count, len(game.targets)), np.int64)
+        self.returns = np.zeros(count)  # added up over episodes
+        self.seated = np.zeros(count, np.int64)  # episodes times seats
+        self.episodes = self.steps = 0
 
     def add(self, rows: Rows, counts: np.ndarray, who: np.ndarray) -> None:
         """Episodes [B, T, ...] with `counts` [B] rows each and `who` [B, N] in the seats."""
@@ -59,24 +58,23 @@ class Tally:
         self.episodes += len(counts)
         self.steps += int(stepped.sum())
 
-    def as_json(self, game: Game) -> dict[str, Any]:
-        kinds, actions = list(game.targets), game.action_names
-
-        def about(player: int) -> dict[str, Any]:
-            total = max(1, int(self.actions[player].sum()))
-            seated = max(1, int(self.seated[player]))
-            return {
-                "seated": int(self.seated[player]),
-                "mean_return": self.returns[player] / seated,
-                "acted": int(self.actions[player].sum()),
-                "actions": dict(zip(actions, (self.actions[player] / total).tolist(), strict=True)),
-                "took": dict(zip(kinds, (self.catches[player] / seated).tolist(), strict=True)),
-            }
-
+    def as_json(self) -> dict[str, Any]:
         return {
             "episodes": self.episodes,
             "steps": self.steps,
-            "summary": {name: about(number) for number, name in enumerate(self.players)},
+            "summary": {name: self._about(number) for number, name in enumerate(self.players)},
+        }
+
+    def _about(self, player: int) -> dict[str, Any]:
+        acted, seated = int(self.actions[player].sum()), int(self.seated[player])
+        actions = self.actions[player] / max(1, acted)
+        took = self.catches[player] / max(1, seated)
+        return {
+            "seated": seated,
+            "mean_return": self.returns[player] / max(1, seated),
+            "acted": acted,
+            "actions": dict(zip(self.game.action_names, actions.tolist(), strict=True)),
+            "took": dict(zip(self.game.targets, took.tolist(), strict=True)),
         }
 
 
@@ -105,14 +103,7 @@ def collect(
         number[seat, : len(names)] = [players.index(name) for name in names]
     key_params, key = jax.random.split(jax.random.key(seed))
     params = lineup.init(key_params)
-    shape = (len(players), len(game.action_names))
-    tally = Tally(
-        players,
-        np.zeros(shape, np.int64),
-        np.zeros((len(players), len(game.targets)), np.int64),
-        np.zeros(len(players)),
-        np.zeros(len(players), np.int64),
-    )
+    tally = Tally(players, game)
     about: dict[str, Any] = {"seed": seed}
     batch = min(games, episodes)
     with writing_data(path, config, seats, about) as writer:
@@ -120,13 +111,11 @@ def collect(
             numbers = jnp.arange(first, first + batch)  # the last batch plays a few too many
             keys = jax.vmap(lambda number: jax.random.fold_in(key, number))(numbers)
             played = jax.device_get(_play(game, seating, params, options, keys))
-            rows, counts, choices = jax.tree.map(
-                lambda leaf: leaf[: episodes - first],  # noqa: B023
-                played,
-            )
+            real = slice(episodes - first)
+            rows, counts, choices = jax.tree.map(lambda leaf: leaf[real], played)  # noqa: B023
             who = number[np.arange(game.seats), choices]
             writer.add(rows, counts, who)
             tally.add(rows, counts, who)
             on_progress(len(counts), f"{tally.steps:,} steps")
-        about.update(tally.as_json(game))
+        about.update(tally.as_json())
     return about

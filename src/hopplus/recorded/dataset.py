@@ -58,23 +58,21 @@ class Shard:
     @cached_property
     def last_seen(self) -> np.ndarray:
         """[R, N] int32, the last row of the row's episode in which the seat is present."""
-        numbers = np.arange(self.size)[:, None]
-        seen = np.where(self.rows.present, numbers, -1)
-        last: np.ndarray = np.maximum.reduceat(seen, self.start).astype(np.int32)
-        by_row: np.ndarray = last[self.episode]
-        return by_row
+        return np.asarray(self._last(self.rows.present)[self.episode], np.int32)
 
     @cached_property
     def caught(self) -> np.ndarray:
         """[R, N] int32, the kind of thing the seat takes last in the row's episode; K for none."""
         took = np.asarray(self.rows.took)
-        kinds = took.shape[-1]
-        numbers = np.where(took.any(axis=-1), np.arange(self.size)[:, None], -1)
-        last = np.maximum.reduceat(numbers, self.start)  # [E, N]
+        last = self._last(took.any(axis=-1))
         kind = np.take_along_axis(took.argmax(axis=-1), np.maximum(last, 0), axis=0)
-        caught: np.ndarray = np.where(last >= 0, kind, kinds).astype(np.int32)
-        by_row: np.ndarray = caught[self.episode]
-        return by_row
+        caught = np.where(last >= 0, kind, took.shape[-1])
+        return np.asarray(caught[self.episode], np.int32)
+
+    def _last(self, where: Any) -> np.ndarray:
+        """[E, N] the last row of each episode in which [R, N] holds, -1 for none."""
+        numbers = np.where(where, np.arange(self.size)[:, None], -1)
+        return np.asarray(np.maximum.reduceat(numbers, self.start))
 
 
 @dataclass(frozen=True)
@@ -182,18 +180,15 @@ class Writer:
         while first < len(counts):
             filled = self._rows + np.cumsum(counts[first:]) >= SHARD_ROWS
             last = first + int(filled.argmax()) + 1 if filled.any() else len(counts)
-            part = slice(first, last)
-            self._keep(jax.tree.map(lambda leaf: leaf[part], rows), counts[part], who[part])  # noqa: B023
+            length = counts[first:last].astype(np.int64)
+            real = np.arange(rows.time.shape[1]) < length[:, None]  # [B, T]
+            kept = packed(jax.tree.map(lambda leaf: leaf[first:last][real], rows))  # noqa: B023
+            chunk = {field.name: getattr(kept, field.name) for field in fields(Rows)}
+            self._waiting.append({**chunk, "length": length, "who": who[first:last]})
+            self._rows += int(length.sum())
             first = last
             if filled.any():
                 self.flush()
-
-    def _keep(self, rows: Rows, counts: np.ndarray, who: np.ndarray) -> None:
-        real = np.arange(rows.time.shape[1]) < counts[:, None]  # [B, T]
-        kept = packed(jax.tree.map(lambda leaf: leaf[real], rows))
-        chunk = {field.name: getattr(kept, field.name) for field in fields(Rows)}
-        self._waiting.append({**chunk, "length": counts.astype(np.int64), "who": who})
-        self._rows += int(counts.sum())
 
     def flush(self) -> None:
         """Write what is waiting."""

@@ -55,11 +55,7 @@ class Setting:
     config: PretrainConfig
     part: Part
     sampler: Sampler
-    prior: Prior | None
-
-    @property
-    def prior_params(self) -> Params:
-        return self.prior.params if self.prior else ()
+    prior_params: Params = ()  # of the goal prior in the sampler, if there is one
 
     @property
     def game(self) -> Game:
@@ -79,17 +75,17 @@ def make_setting(
     match config:
         case PretrainGoal():
             part = GoalPart(game.shape, actions, config.goal)
-            return Setting(config, part, Sampler(game, config.goal.ahead), None)
+            return Setting(config, part, Sampler(game, config.goal.ahead))
         case PretrainOpponent():
             ahead = prior.part.config.ahead if prior else 1
             sampler = Sampler(game, ahead, config.opponent.goal, prior.part if prior else None)
             weights = class_weights or (1.0,) * actions
             net, size = config.opponent.net, sampler.goal_size
             part = OpponentPart(game.shape, game.seats, actions, size, net, weights)
-            return Setting(config, part, sampler, prior)
+            return Setting(config, part, sampler, prior.params if prior else ())
         case PretrainWorld():
             check_world(config.world, game)
-            return Setting(config, WorldPart(board_of(game), config.world), Sampler(game), None)
+            return Setting(config, WorldPart(board_of(game), config.world), Sampler(game))
 
 
 def check_world(config: WorldConfig, game: Game) -> None:

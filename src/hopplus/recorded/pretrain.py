@@ -74,14 +74,6 @@ class Counts:
         does not fill one has one all the same, with some samples twice."""
         return [max(count // self.batch, min(count, 1)) for count in self.fitted]
 
-    @property
-    def most_batches(self) -> int:
-        return max(self.batches)
-
-    @property
-    def most_measured(self) -> int:
-        return -(-max(self.measured) // self.batch)
-
 
 class Session:
     """Files, compiled functions and counts of a fit; everything that is not saved."""
@@ -131,11 +123,6 @@ class Session:
         fit = self._finish(fit, jnp.asarray(record["held_out_loss"], jnp.float32))
         return fit, {**record, "best_epoch": np.asarray(fit.best_epoch).tolist()}
 
-    def all_stopped(self, fit: Fit) -> bool:
-        """Whether no seed is getting better any more."""
-        patience = self.config.fit.patience
-        return bool((fit.epoch - fit.best_epoch >= patience).all())
-
     def _file(self, number: int, *, measured: bool) -> tuple[np.ndarray, Source]:
         """The steps of a file to fit or measure with, and its rows on the device."""
         if number != self._read:
@@ -157,54 +144,47 @@ def pretrain(
     fitted since the last epoch will be fitted again.
     """
     with run.locked():
-        return _pretrain(run, session, on_epoch, on_samples)
+        began = time.monotonic()
+        config = session.config
+        saved_fit, saved = session.load(run)
+        done, before = (saved.step, saved.facts) if saved else (0, {})
+        if before.get("finished") and (result := run.result()):
+            return result
+        fit = session.init() if saved_fit is None else saved_fit
+        run.rewind(done)
+        finished, note = bool(before.get("finished")), ""
+        with tensorboard(run.path, config, done) as show, patient_interrupt() as interrupted:
+            while not finished:
+                done += 1
 
+                def heed(count: int) -> None:
+                    on_samples(count, note)  # noqa: B023
+                    if interrupted():
+                        raise KeyboardInterrupt
 
-def _pretrain(
-    run: RunFolder,
-    session: Session,
-    on_epoch: Callable[[Epoch], None],
-    on_samples: Callable[[int, str], None],
-) -> dict[str, Any]:
-    began = time.monotonic()
-    config = session.config
-    saved_fit, saved = session.load(run)
-    done, before = (saved.step, saved.facts) if saved else (0, {})
-    if before.get("finished") and (result := run.result()):
+                fit, record = session.epoch(fit, done, heed)
+                if name := spoilt(record):
+                    raise RunError(
+                        f"{name} of epoch {done} of {run.path} is not a finite number: try a"
+                        " smaller --fit.learning-rate"
+                    )
+                run.log(record)
+                show(fitting_curves(record, config), done)
+                # Or no seed is getting better any more.
+                stopped = bool((fit.epoch - fit.best_epoch >= config.fit.patience).all())
+                finished = done == config.fit.epochs or stopped
+                facts = {
+                    "score": -float(np.mean(record["held_out_loss"])),
+                    "seconds": before.get("seconds", 0.0) + time.monotonic() - began,
+                    "finished": finished,
+                }
+                on_epoch(Epoch(done, fit, record))  # before saving: a kill in between repeats it
+                run.save(done, _files(fit), facts, config.keep)
+                note = f"held-out loss {np.mean(record['held_out_loss']):.4g} after {done} epochs"
+        seconds = before.get("seconds", 0.0) + time.monotonic() - began
+        result = _summary(run, session.counts) | {"seconds": seconds}
+        run.write_result(result)
         return result
-    fit = session.init() if saved_fit is None else saved_fit
-    run.rewind(done)
-    finished, note = bool(before.get("finished")), ""
-    with tensorboard(run.path, config, done) as show, patient_interrupt() as interrupted:
-        while not finished:
-            done += 1
-
-            def heed(count: int) -> None:
-                on_samples(count, note)  # noqa: B023
-                if interrupted():
-                    raise KeyboardInterrupt
-
-            fit, record = session.epoch(fit, done, heed)
-            if name := spoilt(record):
-                raise RunError(
-                    f"{name} of epoch {done} of {run.path} is not a finite number: try a smaller"
-                    " --fit.learning-rate"
-                )
-            run.log(record)
-            show(fitting_curves(record, config), done)
-            finished = done == config.fit.epochs or session.all_stopped(fit)
-            facts = {
-                "score": -float(np.mean(record["held_out_loss"])),
-                "seconds": before.get("seconds", 0.0) + time.monotonic() - began,
-                "finished": finished,
-            }
-            on_epoch(Epoch(done, fit, record))  # before saving: a kill in between repeats it
-            run.save(done, _files(fit), facts, config.keep)
-            note = f"held-out loss {np.mean(record['held_out_loss']):.4g} after {done} epochs"
-    seconds = before.get("seconds", 0.0) + time.monotonic() - began
-    result = _summary(run, session.counts) | {"seconds": seconds}
-    run.write_result(result)
-    return result
 
 
 def open_session(run: RunFolder, data_path: Path | None = None) -> Session:
@@ -226,7 +206,7 @@ def _batches(
 ) -> jax.Array:
     """[S, n, batch, 2] the samples of a file in random batches, each seed's its own."""
     number = counts.batches[shard]
-    all_seeds = np.zeros((config.seeds, counts.most_batches, counts.batch, 2), np.int32)
+    all_seeds = np.zeros((config.seeds, max(counts.batches), counts.batch, 2), np.int32)
     for place in range(config.seeds):
         dice = np.random.default_rng([config.seed + place, epoch, shard])
         chosen = np.resize(dice.permutation(len(steps)), number * counts.batch)
@@ -236,7 +216,7 @@ def _batches(
 
 def _filled(steps: np.ndarray, counts: Counts) -> tuple[jax.Array, jax.Array]:
     """[n, batch, 2] the samples in order, and [n, batch] which of them are real."""
-    size = counts.most_measured * counts.batch
+    size = -(-max(counts.measured) // counts.batch) * counts.batch
     padded = np.zeros((size, 2), np.int32)
     padded[: len(steps)] = steps
     real = np.arange(size) < len(steps)
