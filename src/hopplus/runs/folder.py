@@ -67,9 +67,7 @@ class RunFolder:
         try:
             facts = checkpoint.read_record(self.path / "config.json")
         except (OSError, ValueError) as error:
-            raise ConfigError(
-                f"{self.path} is not a run of hopplus: no usable config.json"
-            ) from error
+            raise self._unusable() from error
         if (layout := facts.get("layout", 1)) != LAYOUT:
             reader = "hopplus 0.1" if layout == 1 else "another version of hopplus"
             raise ConfigError(
@@ -99,9 +97,10 @@ class RunFolder:
         except ConfigError as error:
             raise ConfigError(f"the settings of {self.path} cannot be used: {error}") from error
         except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise ConfigError(
-                f"{self.path} is not a run of hopplus: no usable config.json"
-            ) from error
+            raise self._unusable() from error
+
+    def _unusable(self) -> ConfigError:
+        return ConfigError(f"{self.path} is not a run of hopplus: no usable config.json")
 
     def config(self) -> TrainConfig:
         """The configuration of a training run."""

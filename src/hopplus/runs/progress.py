@@ -4,7 +4,6 @@ import sys
 import threading
 import time
 from pathlib import Path
-from types import TracebackType
 from typing import TextIO
 
 from rich.console import Console
@@ -152,16 +151,11 @@ class Progress:
         width = self._console.width - 1
         return self.standing().line(width, mark.plain, ascii_only=not self._can_draw)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._over.set()
         if self._teller:
             self._teller.join()
         if self._bar:
             self._bar.stop()
         if self._watchdog:
-            self._watchdog.__exit__(kind, error, trace)
+            self._watchdog.__exit__(*error)
