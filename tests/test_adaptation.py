@@ -15,12 +15,10 @@ from hopplus.config import (
     StagHuntConfig,
     default_game,
 )
-from hopplus.evaluation.adaptation import Adaptation, lineups
+from hopplus.evaluation.adaptation import Adaptation, FineTuning, lineups
 from hopplus.evaluation.certificate import Certificate, OnUpdate
-from hopplus.evaluation.fine_tuning import FineTuning
 from hopplus.evaluation.references import References, read_references
-from hopplus.evaluation.streams import AtTheEnd, ByEpisode, Streams
-from hopplus.evaluation.trials import Names, Trials, mixtures
+from hopplus.evaluation.trials import AtTheEnd, ByEpisode, Names, Streams, Trials, mixtures
 from hopplus.games.stag_hunt import StagHunt
 from hopplus.learning.from_run import run_players
 from hopplus.play.lineup import Lineup

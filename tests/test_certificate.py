@@ -101,11 +101,11 @@ def test_who_learns_among_whom(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(certificate, "first_and_next", watched)
     steps: list[int] = []
     both = (asked.drawing, None, [True, False])
-    found = asked._learned(*both, "", lambda n, _: steps.append(n))
+    fresh, _ = asked._learned(*both, "", lambda n, _: steps.append(n))
     assert steps == [4 * 512] * 3
     oracle = [np.asarray(now.params[0].context) for now in seen]
     assert all((one == [[True], [False], [True], [False]]).all() for one in oracle)
-    for leaf in jax.tree.leaves(found.fresh):
+    for leaf in jax.tree.leaves(fresh):
         np.testing.assert_array_equal(leaf[::2], leaf[1::2])
     boards = seen[0].plays.state
     for leaf in jax.tree.leaves(boards):
@@ -126,9 +126,8 @@ def test_the_blind_learn_as_plain_ppo_does() -> None:
     their replicas beside, change nothing. Who is told comes to something else."""
     own_net = replace(CONFIG, net=NetConfig(kind="centred", hidden=8))
     asked = Certificate(own_net, COMPANIES)
-    found = asked._learned(
-        asked.drawing, None, [True, False], "", lambda n, _: None
-    ).param_sets.policy
+    _, ended = asked._learned(asked.drawing, None, [True, False], "", lambda n, _: None)
+    found = ended.policy
     config = replace(own_net, train_against="all")
     learner = make_learner(config, {})
     now, update = first_and_next(learner, config)

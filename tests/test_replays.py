@@ -13,8 +13,8 @@ import pytest
 from hopplus.config import SearchConfig, StagHuntConfig
 from hopplus.diagnosis.models.watched_play import choose_seat, record_watched
 from hopplus.evaluation.replay.film import frames_of
-from hopplus.evaluation.replay.recording import Plain
 from hopplus.evaluation.replay.replays import (
+    Plain,
     enough,
     most_telling,
     recorded,

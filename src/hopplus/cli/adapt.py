@@ -11,11 +11,9 @@ from hopplus.cli.paged import show
 from hopplus.cli.reading.options import check_positive, check_seat, check_seed
 from hopplus.cli.reading.subject import Subject, find_subject, game_of
 from hopplus.config import LARGE, ConfigError, GameConfig, SearchConfig, check_above, default_game
-from hopplus.evaluation.adaptation import adapt, lineups
-from hopplus.evaluation.fine_tuning import LEARN, FineTuning
+from hopplus.evaluation.adaptation import LEARN, FineTuning, adapt, lineups
 from hopplus.evaluation.references import read_references
-from hopplus.evaluation.streams import AtTheEnd, ByEpisode, Score
-from hopplus.evaluation.trials import Names
+from hopplus.evaluation.trials import AtTheEnd, ByEpisode, Names, Score
 from hopplus.games import make_game
 from hopplus.learning.from_run import find_background_players
 from hopplus.play.names import Kind, kind_of

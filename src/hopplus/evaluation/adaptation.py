@@ -1,23 +1,42 @@
-"""How fast does a player understand new co-players? Its returns by the number of the episode."""
+"""How fast does a player understand new co-players? Its returns by the number of the episode.
+
+It plays as it is, or goes on learning: then every trial is a learner of its own.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
-from hopplus.config import MIXED, ConfigError, SearchConfig
-from hopplus.evaluation.fine_tuning import LEARN, FineTuning
+from hopplus.config import FOR_EVER, MIXED, ConfigError, SearchConfig, TrainConfig
 from hopplus.evaluation.references import References
 from hopplus.evaluation.statistics import Estimate, estimate
-from hopplus.evaluation.streams import Score
-from hopplus.evaluation.trials import Names, make_trials, mixtures
+from hopplus.evaluation.trials import (
+    Names,
+    Score,
+    Streams,
+    around,
+    facing,
+    make_trials,
+    mixtures,
+)
 from hopplus.games.game import Game
+from hopplus.learning.compilation import start_options
+from hopplus.learning.from_run import make_learner
+from hopplus.learning.learner import Learner, Learning
 from hopplus.play.names import full_name, is_background
 from hopplus.play.seating import split_names
 from hopplus.play.trained import Trained
+from hopplus.players.mixture import Mixture
 from hopplus.players.scripted import scripted
+
+Got = tuple[jax.Array, jax.Array]  # [T, L] rewards, and where episodes ended
+Update = Callable[[Learning], tuple[Learning, Got]]
+LEARN = "learn"  # one of the others who goes on learning, too
 
 
 @dataclass(frozen=True)
@@ -37,8 +56,8 @@ class Adaptation:
         return [estimate(column) for column in self.returns.mean(axis=1).T]
 
     def closed(self, known: References) -> list[Estimate] | None:
-        """By column, the share of the gap between blind and told that is closed, averaged over the
-        lineups that have been measured, over the seeds of the player; None where there is no
+        """By column, the share of the gap between blind and oracle that is closed, averaged over
+        the lineups that have been measured, over the seeds of the player; None where there is no
         gap."""
         places = {lineup: place for place, lineup in enumerate(known.lineups)}
         held = [number for number, lineup in enumerate(self.lineups) if lineup in places]
@@ -83,6 +102,130 @@ def _called(name: str, seat: int, game: Game) -> str:
     return scripted(name, game).name
 
 
+@dataclass(frozen=True)
+class FineTuning:
+    """How it goes on: as in its run, but alone with its game, and nothing falls towards an end."""
+
+    config: TrainConfig  # of its run
+    unroll: int = 32  # steps between updates
+    learning_rate: float | None = None  # of the policy; that of the run when None
+
+    @cached_property
+    def _made(self) -> dict[Any, tuple[Learner, Update]]:
+        """Learners that were made before: seeds share their programs."""
+        return {}
+
+    @property
+    def learns(self) -> str:
+        """What it learns from, for people."""
+        search = self.config.search.simulations
+        policy = "its search" if search else "its own steps, by PPO"
+        return f"online, from {policy}" + "".join(f"; {part}" for part in self.config.fitted)
+
+    def streams(
+        self,
+        players: Mapping[int, Trained],
+        lineups: Sequence[Names],
+        background: Mapping[str, Trained],
+        seat: int,
+        steps: int,
+        trials: int,
+        key: jax.Array,
+    ) -> Streams:
+        """Play trials of so many steps, rounded up to whole updates, among each lineup, by learned
+        players of a run by seat. Where `learn` is among the others, the run's player of that seat
+        goes on learning, too."""
+        found = []
+        called = dict.fromkeys(name for names in lineups for name in names if name != LEARN)
+        for names in lineups:
+            seated = around(LEARN, names, seat)
+            pattern = tuple(LEARN if name == LEARN else "" for name in seated)
+            key_of = (pattern, *called, seat, steps)
+            if key_of not in self._made:
+                self._made[key_of] = self._learner(pattern, list(called), background, steps, seat)
+            learner, update = self._made[key_of]
+            now = self._begun(learner, players, seated, trials, key)
+            parts = []
+            for _ in range(-(-steps // self.unroll)):
+                now, part = update(now)
+                parts.append(jax.device_get(part))
+            found.append([np.concatenate(leaf)[:steps] for leaf in zip(*parts, strict=True)])
+        reward, done = (np.moveaxis(np.stack(one), 1, 2) for one in zip(*found, strict=True))
+        return Streams(reward, done)
+
+    def _learner(
+        self,
+        pattern: Names,
+        called: list[str],
+        background: Mapping[str, Trained],
+        steps: int,
+        seat: int,
+    ) -> tuple[Learner, Update]:
+        """The learner of the seats that learn, with anyone of those called in the others; and its
+        update, which gives the rewards [T, L] of the focal seat and where episodes ended, too."""
+        c = self.config.steady
+        rate = c.ppo.learning_rate if self.learning_rate is None else self.learning_rate
+        end = c.ppo.entropy if c.ppo.entropy_end is None else c.ppo.entropy_end
+        ppo = replace(
+            c.ppo,
+            games=1,
+            unroll=self.unroll,
+            minibatches=1,
+            learning_rate=rate,
+            entropy=end,
+            entropy_end=None,
+            parameters="independent",
+        )
+        seats = ",".join(MIXED.join(called) if name == "" else name for name in pattern)
+        room = max(steps, self.unroll)  # a trial has no more to keep
+        config = replace(
+            c,
+            ppo=ppo,
+            goal=replace(c.goal, mixing=0.0, buffer=min(c.goal.buffer, room)),
+            opponent=replace(c.opponent, buffer=min(c.opponent.buffer, room)),
+            world=replace(c.world, buffer=min(c.world.buffer, room)),
+            imagine=replace(c.imagine, warm_up=0, buffer=min(c.imagine.buffer, room)),
+            search=replace(c.search, noise=0.0),
+            seats=seats,
+            train_against=None,
+            trial=FOR_EVER,
+            steps=steps,
+        )
+        learner = make_learner(config, dict(background))
+
+        def shown(now: Learning) -> tuple[Learning, Got]:
+            after, _, lesson = learner.update_shown(now)
+            outcome = lesson.trajectory.outcome
+            return after, (outcome.reward[:, 0, seat], outcome.done[:, 0])
+
+        axes = learner.axes
+        replicas = jax.vmap(shown, in_axes=(axes,), out_axes=(axes, (1, 1)))
+        update = jax.jit(replicas, donate_argnums=0, compiler_options=start_options(config))
+        return learner, update
+
+    def _begun(
+        self,
+        learner: Learner,
+        players: Mapping[int, Trained],
+        names: Names,
+        trials: int,
+        key: jax.Array,
+    ) -> Learning:
+        """[L] trials with the players of the run at their beginning."""
+        first: Learning = jax.jit(learner.init_all)(jax.random.split(key, trials))
+        spare = players[min(players)]
+        param_sets = [players.get(int(seat), spare).params for seat in learner.seats]
+        own = jax.tree.map(lambda *leaves: jnp.stack(leaves), *param_sets)  # [sets, ...]
+        replicas = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (trials, *leaf.shape)), own)
+        params = learner.with_param_sets(first.params, replicas)
+        chosen = [
+            player.numbers([name])[0] if isinstance(player, Mixture) else 0
+            for player, name in zip(learner.seating.players, names, strict=True)
+        ]
+        seated = jnp.broadcast_to(jnp.array(chosen, jnp.int32), (trials, 1, len(chosen)))
+        return facing(learner, replace(first, params=params), seated)
+
+
 def adapt(
     game: Game,
     players: Sequence[Mapping[int, Trained]],
@@ -101,7 +244,7 @@ def adapt(
     Where nobody has learned in a seat, the player of the first that has sits there.
     """
     returns = np.zeros((len(players), len(wanted), len(score.columns)))
-    steps = score.steps_of or len(score.columns) * game.horizon
+    steps = score.steps_of(game.horizon)
     for seat in seats:
         for number, learned in enumerate(players):
             own_key = jax.random.fold_in(jax.random.fold_in(key, seat), number)

@@ -1,9 +1,9 @@
 """Does it matter whom one plays with? Players who are shown, and players who are not.
 
-Everyone learns by plain PPO, without memory, for as many steps. `told` is shown who the others are
-and `blind` is not; both learn as others do in trials, among mixtures of the game's scripted players
-that are drawn for each. Among co-players of anyone else, another `told` has learned among all such
-co-players that is asked for. `random` is a policy before its first update.
+Everyone learns by plain PPO, without memory, for as many steps. `oracle` is shown who the others
+are and `blind` is not; both learn as others do in trials, among mixtures of the game's scripted
+players that are drawn for each. Among co-players of anyone else, another `oracle` has learned among
+all such co-players that is asked for. `random` is a policy before its first update.
 """
 
 import hashlib
@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -39,13 +39,6 @@ from hopplus.types import Params
 
 OnUpdate = Callable[[int, str], None]  # environment steps that were played, and a note
 BOARDS = 1  # what the key of the boards that all are measured on is folded with
-
-
-class Learned(NamedTuple):
-    """Parameters of replicas [L, ...] at the beginning of a run and at its end."""
-
-    fresh: PlayerParams
-    param_sets: PlayerParams
 
 
 @dataclass(frozen=True)
@@ -78,10 +71,7 @@ class Certificate:
             "oracle": SHOWN,
             "config": to_json(self.config),
             "lineups": [list(lineup) for lineup in self.lineups],
-            "background": {
-                name: digest(background_player.params)
-                for name, background_player in self.background.items()
-            },
+            "background": {name: digest(one.params) for name, one in self.background.items()},
             "episodes": self.episodes,
         }
 
@@ -97,7 +87,7 @@ class Certificate:
 
     @property
     def total_steps(self) -> int:
-        """Environment steps of everyone who learns: told, blind, and told among others."""
+        """Environment steps of everyone who learns: oracle, blind, and oracle among others."""
         replicas = self.config.seeds * (3 if self.others.any() else 2)
         return replicas * self.config.updates * self.config.ppo.steps
 
@@ -115,21 +105,20 @@ class Certificate:
         return found
 
     def _measured(self, on_update: OnUpdate) -> References:
-        seeds = self.config.seeds
-        # Each seed has a replica that is told and one that is not, which begin alike.
         table = self.table  # complains if it must, before anyone learns
-        both = self._learned(self.drawing, None, [True, False], "told and blind", on_update)
-        of_oracle, of_blind = np.arange(seeds) * 2, np.arange(seeds) * 2 + 1
+        # Each seed has a replica that is an oracle and one that is not, which begin alike.
+        fresh, both = self._learned(self.drawing, None, [True, False], "told and blind", on_update)
+        of_blind = slice(1, None, 2)
         on_update(0, "measuring")
         returns = {
-            "oracle": self._returns(_rows(both.param_sets, of_oracle), oracle=True),
-            "blind": self._returns(_rows(both.param_sets, of_blind), oracle=False),
-            "random": self._returns(_rows(both.fresh, of_blind), oracle=False),
+            "oracle": self._returns(_rows(both, slice(0, None, 2)), oracle=True),
+            "blind": self._returns(_rows(both, of_blind), oracle=False),
+            "random": self._returns(_rows(fresh, of_blind), oracle=False),
         }
         if self.others.any():
-            among = self._learned(table, self._apart, [True], "told among others", on_update)
+            _, among = self._learned(table, self._apart, [True], "told among others", on_update)
             on_update(0, "measuring")
-            of_others = self._returns(among.param_sets, oracle=True)
+            of_others = self._returns(among, oracle=True)
             returns["oracle"] = np.where(self.others, of_others, returns["oracle"])
         lineups = [tuple(one) for one in self.lineups]
         return References(self.config.game, lineups, background=self.about["background"], **returns)
@@ -141,10 +130,10 @@ class Certificate:
         oracle: Sequence[bool],
         note: str,
         on_update: OnUpdate,
-    ) -> Learned:
-        """A whole run of replicas for every seed, of which some are told; alike but for that. In
-        each
-        game the others [B, M] stay for ever; None to draw them."""
+    ) -> tuple[PlayerParams, PlayerParams]:
+        """A whole run of replicas for every seed, of which some are oracles; alike but for that. In
+        each game the others [B, M] stay for ever; None to draw them. The parameters [L, ...] at its
+        beginning and at its end."""
         replicas = self.config.seeds * len(oracle)
         keys = jnp.repeat(seed_keys(self.config), len(oracle))
         now, update = first_and_next(learner, self.config, keys)
@@ -158,7 +147,7 @@ class Certificate:
         for _ in range(self.config.updates):
             now = jax.block_until_ready(update(now)[0])  # or progress would run ahead
             on_update(self.config.ppo.steps * replicas, note)
-        return Learned(fresh, now.params[learner.learning])
+        return fresh, now.params[learner.learning]
 
     @cached_property
     def drawing(self) -> Learner:
@@ -175,11 +164,7 @@ class Certificate:
     def _learner(self, called: Sequence[str], trial: int) -> Learner:
         seats = ["learn", *[MIXED.join(called)] * (self.config.game.seats - 1)]
         config = replace(self.config, train_against=None, seats=",".join(seats), trial=trial)
-        background = {
-            name: background_player
-            for name, background_player in self.background.items()
-            if name in called
-        }
+        background = {name: one for name, one in self.background.items() if name in called}
         oracle = OracleContext(config.game.seats - 1, len(self._called))
         return make_learner(config, background, context=oracle)
 
@@ -219,8 +204,8 @@ class Certificate:
     @cached_property
     def _played(self) -> Callable[[PlayerParams, jax.Array, jax.Array, jax.Array], jax.Array]:
         """Gives the mean returns [L] of parameters [L, ...] in the first seat, one after the
-        other, with
-        the others [L, M] chosen, on boards of the keys [L]; those told [L] are shown the others."""
+        other, with the others [L, M] chosen, on boards of the keys [L]; oracles [L] are shown the
+        others."""
         learner = self.table
         game, seating = learner.game, learner.seating
         others = learner.lineup.init(jax.random.key(0))  # who do not learn
@@ -242,11 +227,12 @@ class Certificate:
 def _is_oracle(
     learner: Learner, params: tuple[Params, ...], oracle: jax.Array
 ) -> tuple[Params, ...]:
-    """The parameters of everyone with the learner told or not; the flags broadcast over its own."""
+    """The parameters of everyone with the learner an oracle or not; the flags broadcast over its
+    own."""
     param_sets: PlayerParams = params[learner.learning]
     flags = jnp.broadcast_to(oracle, param_sets.context.shape)
     return learner.with_param_sets(params, replace(param_sets, context=flags))
 
 
-def _rows(params: Params, rows: np.ndarray) -> Params:
+def _rows(params: Params, rows: np.ndarray | slice) -> Params:
     return jax.tree.map(lambda leaf: leaf[rows], params)

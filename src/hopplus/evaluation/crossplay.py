@@ -52,12 +52,6 @@ def make_member(
     return Member(name, tuple(players), tuple(params))
 
 
-def around(focal: Member, others: Member, seat: int) -> list[Member]:
-    """For each seat, from whom its player comes: one of the focal member, the others in all
-    others."""
-    return [focal if place == seat else others for place in range(len(focal.players))]
-
-
 @dataclass(frozen=True)
 class Table:
     """Every kind of player that is there, in every seat, so that one program seats anyone."""
@@ -76,8 +70,7 @@ class Table:
         sets = []
         for number, kind in enumerate(self.kinds):
             # Where someone else sits, any parameters do.
-            known = [params for params, held in zip(own, kinds, strict=True) if held == number]
-            spare = known[0] if known else kind.init(jax.random.key(0))
+            spare = own[kinds.index(number)] if number in kinds else kind.init(jax.random.key(0))
             filled = [
                 params if held == number else spare for params, held in zip(own, kinds, strict=True)
             ]
@@ -101,12 +94,7 @@ class Crossplay:
     by_seat: np.ndarray  # [R, R, N] mean return of the one in each seat
 
     def as_json(self) -> dict[str, Any]:
-        return {
-            "names": self.names,
-            "focal": self.focal,
-            "co_players": self.co_players,
-            "by_seat": self.by_seat,
-        }
+        return dict(vars(self))
 
     def by_run(self, runs: Sequence[str]) -> dict[str, np.ndarray]:
         """Of every run that has several seeds among the members, [S, K] the mean return of each of
@@ -146,7 +134,8 @@ def crossplay(
         for column, others in enumerate(members):
             own, theirs = [], []
             for seat in range(game.seats):
-                params, choices = table.seated(around(one, others, seat))
+                members_by_seat = [one if place == seat else others for place in range(game.seats)]
+                params, choices = table.seated(members_by_seat)
                 own_key = jax.random.fold_in(key, seat)
                 played = evaluate(game, table.seating, params, own_key, episodes, choices=choices)
                 returns = played.returns.astype(np.float64)

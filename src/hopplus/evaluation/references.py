@@ -17,7 +17,7 @@ from hopplus.games import make_game
 from hopplus.play.trained import Trained
 from hopplus.types import Params
 
-SHOWN = "is shown who the others are; blind is plain PPO in trials"  # what told means in files
+SHOWN = "is shown who the others are; blind is plain PPO in trials"  # what oracle means in files
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class References:
 
     @property
     def practised(self) -> np.ndarray:
-        """[K] bool, lineups that told has learned among and blind has not."""
+        """[K] bool, lineups that the oracle has learned among and blind has not."""
         return beyond_mixtures(self.lineups, make_game(self.game))
 
     def strangers(self, background: Mapping[str, Trained]) -> list[str]:
@@ -55,7 +55,7 @@ class References:
 
     @property
     def _compared(self) -> np.ndarray:
-        """The places of the lineups where told and blind differ in what they are shown alone; or
+        """The places of the lineups where oracle and blind differ in what they are shown alone; or
         of all, if there is no such."""
         return np.flatnonzero(~self.practised if not self.practised.all() else self.practised)
 

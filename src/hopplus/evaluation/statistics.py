@@ -103,38 +103,36 @@ def bootstrap(
     scores: np.ndarray,
     figure: Callable[[np.ndarray], float] = interquartile_mean,
     rounds: int = 2_000,
-    seed: int = 0,
 ) -> Interval:
     """A figure of scores [S, K] of S seeds in each of K tasks, with the 95% interval of drawing the
     seeds anew, for each task on its own."""
-    rng = np.random.default_rng(seed)
-    drawn = [figure(_redrawn(scores, rng)) for _ in range(rounds)]
-    return Interval(figure(scores), *_ends(drawn), len(scores))
+    return _resample(figure, rounds, scores)
 
 
-def improvement(one: np.ndarray, two: np.ndarray, rounds: int = 2_000, seed: int = 0) -> Interval:
+def improvement(one: np.ndarray, two: np.ndarray, rounds: int = 2_000) -> Interval:
     """The chance that a run of the first does better than one of the second, ties counted half, on
     average over tasks (Agarwal et al. 2021); scores [S, K] and [R, K]."""
-    rng = np.random.default_rng(seed)
-    drawn = [_better(_redrawn(one, rng), _redrawn(two, rng)) for _ in range(rounds)]
-    return Interval(_better(one, two), *_ends(drawn), min(len(one), len(two)))
+
+    def better(one: np.ndarray, two: np.ndarray) -> float:
+        above = one[:, None] > two[None]
+        level = one[:, None] == two[None]
+        return float((above + 0.5 * level).mean())
+
+    return _resample(better, rounds, one, two)
 
 
-def _redrawn(scores: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """As many seeds as there are, with repetition, for each task on its own."""
-    rows = rng.integers(len(scores), size=scores.shape)
-    return np.take_along_axis(scores, rows, axis=0)
+def _resample(figure: Callable[..., float], rounds: int, *tables: np.ndarray) -> Interval:
+    """A figure of tables [S, K] with the 95% interval of drawing as many seeds as there are, with
+    repetition, for each task on its own."""
+    rng = np.random.default_rng(0)
 
+    def redrawn(scores: np.ndarray) -> np.ndarray:
+        rows = rng.integers(len(scores), size=scores.shape)
+        return np.take_along_axis(scores, rows, axis=0)
 
-def _ends(drawn: Sequence[float]) -> tuple[float, float]:
+    drawn = [figure(*map(redrawn, tables)) for _ in range(rounds)]
     low, high = np.quantile(drawn, (0.025, 0.975))
-    return float(low), float(high)
-
-
-def _better(one: np.ndarray, two: np.ndarray) -> float:
-    above = one[:, None] > two[None]
-    level = one[:, None] == two[None]
-    return float((above + 0.5 * level).mean())
+    return Interval(figure(*tables), float(low), float(high), min(map(len, tables)))
 
 
 def seat_order_test(returns: np.ndarray, rounds: int = 10_000, seed: int = 0) -> float:

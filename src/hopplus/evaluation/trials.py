@@ -1,4 +1,5 @@
-"""Trials: one player among others who stay the same for several episodes."""
+"""Trials: one player among others who stay the same for several episodes, and what it got there,
+read by episode, or at the end."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,7 +12,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from hopplus.config import FOR_EVER, SearchConfig
-from hopplus.evaluation.streams import Streams
 from hopplus.games.game import Game
 from hopplus.learning.learner import Learner, Learning
 from hopplus.play.lineup import Lineup, fitting
@@ -28,6 +28,80 @@ FOCAL = "focal"
 MOST_GAMES = 8192  # played side by side
 
 
+@dataclass(frozen=True)
+class Streams:
+    """Rewards of one player in L trials among each of K lineups."""
+
+    reward: np.ndarray  # [K, L, T]
+    done: np.ndarray  # [K, L, T] bool, an episode ended with the step
+
+    def by_episode(self, episodes: int) -> np.ndarray:
+        """[K, L, episodes] returns of the first ones; there must be as many."""
+        number = np.cumsum(self.done, axis=-1) - self.done
+        if (self.done.sum(axis=-1) < episodes).any():
+            raise ValueError(f"not all trials have {episodes} episodes that ended")
+        return np.stack(
+            [np.where(number == e, self.reward, 0.0).sum(axis=-1) for e in range(episodes)], axis=-1
+        )
+
+    def late(self, steps: int) -> np.ndarray:
+        """[K] mean returns of the episodes that ended within the last so many steps."""
+        total = np.cumsum(self.reward, axis=-1)
+        found = np.zeros(len(total))
+        for lineup, (sums, done) in enumerate(zip(total, self.done, strict=True)):
+            returns = []
+            for one, ended in zip(sums, done, strict=True):
+                at = np.flatnonzero(ended)
+                gained = np.diff(one[at], prepend=0.0)
+                returns.append(gained[at >= len(one) - steps])
+            found[lineup] = np.concatenate(returns).mean()
+        return found
+
+
+@dataclass(frozen=True)
+class ByEpisode:
+    """The return of each of the first episodes."""
+
+    episodes: int
+
+    def steps_of(self, horizon: int) -> int:
+        """Steps of a trial of the game with that horizon."""
+        return self.episodes * horizon
+
+    @property
+    def columns(self) -> list[str]:
+        return [f"episode {number + 1}" for number in range(self.episodes)]
+
+    def __call__(self, streams: Streams) -> np.ndarray:
+        """[K, columns] mean returns."""
+        means: np.ndarray = streams.by_episode(self.episodes).mean(axis=1)
+        return means
+
+
+@dataclass(frozen=True)
+class AtTheEnd:
+    """The return after some time: HOP's protocol is 2,400 steps, of which the last 600 count (Huang
+    et al. 2024)."""
+
+    steps: int = 2400
+    last: int = 600
+
+    def steps_of(self, horizon: int) -> int:
+        """Steps of a trial, whatever the game."""
+        return self.steps
+
+    @property
+    def columns(self) -> list[str]:
+        return [f"last {self.last} of {self.steps:,} steps"]
+
+    def __call__(self, streams: Streams) -> np.ndarray:
+        """[K, 1] mean returns."""
+        return streams.late(self.last)[:, None]
+
+
+Score = ByEpisode | AtTheEnd  # what is read from streams
+
+
 def mixtures(game: Game) -> list[Names]:
     """All combinations of the game's scripted players for the seats beside one's own."""
     return list(combinations_with_replacement(mixed_names(game), game.seats - 1))
@@ -37,6 +111,12 @@ def beyond_mixtures(lineups: Sequence[Names], game: Game) -> np.ndarray:
     """[K] bool, those with anyone who is not in the mixtures."""
     kinds = set(mixed_names(game))
     return np.array([not set(lineup) <= kinds for lineup in lineups], bool)
+
+
+def around(focal: str, lineup: Names, seat: int) -> Names:
+    """Names for all seats: the focal one in its own, the co-players in those after it."""
+    names = [focal, *lineup]
+    return tuple(names[(place - seat) % len(names)] for place in range(len(names)))
 
 
 @eqx.filter_jit
@@ -89,10 +169,7 @@ class Trials:
 
     def choices(self, lineup: Names) -> list[int]:
         """[N] who sits where, by number; anything for the focal seat."""
-        around = [self.others[0].name, *lineup]
-        count = self.game.seats
-        places = [(place - self.seat) % count for place in range(count)]
-        return self.mixture.numbers([around[place] for place in places])
+        return self.mixture.numbers(around(self.others[0].name, lineup, self.seat))
 
     def streams(
         self,
@@ -126,8 +203,7 @@ def make_trials(
     search: SearchConfig,
 ) -> tuple[Trials, tuple[Params, ...]]:
     """Seat a learned player for trials among these lineups, of scripted players and background
-    players; and
-    the parameters of everyone."""
+    players; and the parameters of everyone."""
     own = fitting(focal, FOCAL, game).playing(game, search)
     called = dict.fromkeys(name for lineup in lineups for name in lineup)
     known = {name: fitting(background[name], name, game) for name in called if name in background}

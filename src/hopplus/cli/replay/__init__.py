@@ -15,8 +15,15 @@ from hopplus.cli.replay.screen import standard_screen
 from hopplus.cli.replay.viewer import view
 from hopplus.config import ConfigError, check
 from hopplus.evaluation.replay.film import film, frames_of
-from hopplus.evaluation.replay.recording import CHOSEN, Plain
-from hopplus.evaluation.replay.replays import enough, numbered, play_key, recorded, replays
+from hopplus.evaluation.replay.replays import (
+    CHOSEN,
+    Plain,
+    enough,
+    numbered,
+    play_key,
+    recorded,
+    replays,
+)
 from hopplus.evaluation.replay.watch import seated, watch
 from hopplus.games.game import Game
 from hopplus.games.render import Frame, terminal

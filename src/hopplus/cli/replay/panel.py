@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from hopplus.evaluation.replay.recording import Plain
+from hopplus.evaluation.replay.replays import Plain
 from hopplus.games.render import printable
 
 BAR = 12  # letters of a whole bar

@@ -10,7 +10,7 @@ from rich.text import Text
 from hopplus.cli.replay.panel import line_cells, panel
 from hopplus.cli.replay.screen import Screen
 from hopplus.evaluation.replay.film import frames_of
-from hopplus.evaluation.replay.recording import Plain
+from hopplus.evaluation.replay.replays import Plain
 from hopplus.games.render import Frame, amount, printable, terminal
 
 SPEEDS = (0.5, 1, 2, 4, 8, 16)  # moments a second

@@ -4,7 +4,7 @@ import equinox as eqx
 import jax
 import numpy as np
 
-from hopplus.evaluation.replay.recording import CHOSEN, Plain
+from hopplus.evaluation.replay.replays import CHOSEN, Plain
 from hopplus.games.game import Game, drawings_of
 from hopplus.games.layout import write
 from hopplus.games.render import Frame
@@ -59,6 +59,8 @@ def film(
 
 def frames_of(replay: Plain, episode: Plain) -> list[Frame]:
     """The frames of a recorded episode."""
+    label, number = episode["label"], episode["number"]
+    note = f"episode {number}" if label == CHOSEN else f"{label} episode, number {number}"
     so_far = np.zeros(len(replay["players"]))
     frames = []
     for step, moment in enumerate(episode["steps"]):
@@ -72,16 +74,11 @@ def frames_of(replay: Plain, episode: Plain) -> list[Frame]:
                 returns=tuple(so_far.tolist()),
                 players=tuple(episode["players"]),
                 doing=tuple(replay["actions"][act] if act >= 0 else "" for act in acts),
-                note=_note(episode),
+                note=note,
                 drawings=dict(zip(replay["letters"], replay["drawings"], strict=True)),
             )
         )
     return frames
-
-
-def _note(episode: Plain) -> str:
-    label, number = episode["label"], episode["number"]
-    return f"episode {number}" if label == CHOSEN else f"{label} episode, number {number}"
 
 
 def _layout(replay: Plain, episode: Plain, moment: Plain) -> str:

@@ -131,8 +131,8 @@ def watch(game: Game, seating: Seating, params: tuple[Params, ...], plays: Play)
         each = jnp.stack([_expected(one, seat, view, inferred, seen.legal) for one in someone])
         chosen = jax.nn.one_hot(choices[:, seat], len(someone))  # [B, options]
         expected.append(jnp.einsum("bk,ktboa->tboa", chosen, each, precision="highest"))
-        models = jnp.asarray([_models(one) for one in someone])
-        modelled.append(models[choices[:, seat]])
+        models = [actor_of(one) is not None and own.opponents is not None for one, own in someone]
+        modelled.append(jnp.asarray(models)[choices[:, seat]])
     return Watched(
         trajectory=replace(trajectory, memory=()),
         after=after,
@@ -141,10 +141,6 @@ def watch(game: Game, seating: Seating, params: tuple[Params, ...], plays: Play)
         choice=jnp.tile(choices, (game.horizon, 1, 1)),
         modelled=jnp.tile(jnp.stack(modelled, axis=1), (game.horizon, 1, 1)),
     )
-
-
-def _models(one: Sitting) -> bool:
-    return actor_of(one.player) is not None and one.params.opponents is not None
 
 
 def _expected(
