@@ -15,9 +15,8 @@ from hopplus.config import GoalConfig
 from hopplus.games import make_game
 from hopplus.games.game import views
 from hopplus.learning.auxiliary.hindsight import Hindsight, Segment, seen_by
-from hopplus.models.goal import GoalCode, GoalPart
+from hopplus.models.goal import GoalCode, GoalPart, selected
 from hopplus.models.history import recalled
-from hopplus.models.inference import selected
 from hopplus.models.nets import Gru
 from hopplus.players.context.goals import GoalsContext
 from hopplus.types import View

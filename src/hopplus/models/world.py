@@ -54,15 +54,12 @@ class World(Protocol):
 
     def __call__(self, view: View, joint: jax.Array) -> Prediction:
         """The next moment after [N] actions."""
-        ...
 
     def settled(self, prediction: Prediction) -> tuple[jax.Array, jax.Array]:
         """The likeliest next planes [H, W, C] float32, 0 or 1, and who is gone then [N] bool."""
-        ...
 
     def losses(self, sample: Sample, channel_weights: jax.Array) -> Metrics:
         """Named losses of one sample; [C] weights of the planes."""
-        ...
 
 
 def imagined(

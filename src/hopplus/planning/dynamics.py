@@ -49,18 +49,15 @@ class Dynamics(Protocol):
 
     def enter(self, observation: Observation) -> Embedding:
         """The embedding of an observation."""
-        ...
 
     def observation(self, embedding: Embedding) -> Observation:
         """What is to be seen in a place."""
-        ...
 
     def simulate(
         self, embedding: Embedding, joint: jax.Array, key: jax.Array
     ) -> tuple[Embedding, Transition]:
         """The next place after a joint action [N]: the likeliest where a world is learned, and one
         that `key` draws where it is true and leaves something to chance."""
-        ...
 
 
 class LearnedDynamics(eqx.Module):

@@ -8,8 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from hopplus.models.opponent import others_logits
-from hopplus.planning.principal_variation import principal_variation
-from hopplus.planning.root import averaged
+from hopplus.planning.root import averaged, principal_variation
 from hopplus.planning.search import Found, SearchResult
 from hopplus.play.seating import Sitter
 from hopplus.players.actor import Actor

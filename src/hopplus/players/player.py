@@ -18,39 +18,31 @@ class Player(Protocol):
     @property
     def name(self) -> str:
         """What the player is called on the command line and in tables."""
-        ...
 
     @property
     def shares_params(self) -> bool:
         """Whether all its seats act by one set of parameters, or each by its own."""
-        ...
 
     @property
     def carries(self) -> bool:
         """Whether its memory goes on from an episode to the next one of the same trial."""
-        ...
 
     def init(self, key: jax.Array) -> Params:
         """Fresh parameters; empty for players that do not learn."""
-        ...
 
     def start(self) -> Memory:
         """The memory before a trial's first step, and each episode's if it carries nothing."""
-        ...
 
     def meet(self, memory: Memory, others: jax.Array) -> Memory:
         """The memory after `start`, given who sits in the seats after its own: the numbers [N - 1]
         of those drawn from mixtures, -1 elsewhere. Honest players do not look."""
-        ...
 
     def carry(self, memory: Memory, view: View) -> Memory:
         """The memory before the trial's next episode, from what was seen at the end of the last
         one; asked for only of who carries."""
-        ...
 
     def act(self, params: Params, memory: Memory, view: View, key: jax.Array) -> tuple[Memory, Act]:
         """Choose an action."""
-        ...
 
 
 class Plain:

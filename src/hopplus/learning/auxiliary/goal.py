@@ -28,8 +28,7 @@ from hopplus.learning.auxiliary.learner import (
 from hopplus.learning.auxiliary.replay_buffer import drawn_rows, rows_at
 from hopplus.learning.auxiliary.transitions import Transitions, present_in
 from hopplus.learning.ppo import Batch
-from hopplus.models.goal import GoalPrior
-from hopplus.models.inference import GoalInference
+from hopplus.models.goal import GoalInference, GoalPrior
 from hopplus.models.opponent import OpponentModel
 from hopplus.models.part import Metrics
 from hopplus.players.context.goals import GoalsContext

@@ -1,6 +1,7 @@
 """A memory that the policy learns to keep of what its seat has seen (Cho et al. 2014)."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -20,14 +21,11 @@ class RecurrentContext(Context):
     seats: int
     actions: int
     config: MemoryConfig
+    learned_by_policy: ClassVar[bool] = True
 
     @property
     def size(self) -> int:
         return self.config.size
-
-    @property
-    def learned_by_policy(self) -> bool:
-        return True
 
     @property
     def carries(self) -> bool:

@@ -5,12 +5,10 @@ from typing import TypeAlias
 
 from hopplus.config import MIXED, ConfigError, TrainConfig
 from hopplus.games.game import Game
-from hopplus.models.belief import BeliefPart
 from hopplus.models.goal import GoalPart
 from hopplus.players.context.belief import BeliefContext
-from hopplus.players.context.context import Context
+from hopplus.players.context.context import Context, NoContext
 from hopplus.players.context.goals import GoalsContext
-from hopplus.players.context.none import NoContext
 from hopplus.players.context.oracle import OracleContext
 from hopplus.players.context.recurrent import RecurrentContext
 from hopplus.players.scripted import mixed_names
@@ -38,7 +36,7 @@ def _make_goals(game: Game, config: TrainConfig) -> Context:
 def _make_belief(game: Game, config: TrainConfig) -> Context:
     if game.hidden:
         raise ConfigError(f"a belief needs the whole game, but nobody sees {game.hidden}")
-    return BeliefContext(BeliefPart(config.game, config.belief))
+    return BeliefContext(config.game, config.belief)
 
 
 def _make_oracle(game: Game, config: TrainConfig) -> Context:
