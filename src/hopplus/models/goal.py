@@ -12,6 +12,7 @@ must tell the present view, given the history before it, and keeps near the goal
 another player will come to, which hindsight selects (Yu et al. 2024).
 """
 
+import math
 from dataclasses import dataclass
 
 import equinox as eqx
@@ -37,27 +38,9 @@ class GoalPrior(eqx.Module):
 
     body: Body
     code: Linear
-    decoder: Layers | None  # goal -> a logit for every cell of every plane
-    actor: tuple[Body, Linear] | Layers | None  # view and goal, or goal -> a logit per action
-
-    def __init__(
-        self, shape: tuple[int, int, int], actions: int, config: GoalConfig, key: jax.Array
-    ) -> None:
-        key_body, key_code, key_head, key_last = jax.random.split(key, 4)
-        hidden, size = config.net.hidden, config.size
-        self.body = make_body(shape, config.net, key_body)
-        numbers = 2 * size if config.kind == "gaussian" else size
-        self.code = Linear(hidden, numbers, 1.0, key_code)
-        self.decoder = self.actor = None
-        match config.loss:
-            case "reconstruction":
-                cells = shape[0] * shape[1] * shape[2]
-                self.decoder = Layers((size, hidden, hidden, cells), key_head)
-            case "action" if config.ahead == 0:
-                self.actor = Layers((size, hidden, actions), key_head, last_gain=0.01)
-            case "action":
-                body = make_body(shape, config.net, key_head, extra=size)
-                self.actor = (body, Linear(hidden, actions, 0.01, key_last))
+    decoder: Layers | None = None  # goal -> a logit for every cell of every plane
+    # View and goal, or goal alone -> a logit per action.
+    actor: tuple[Body, Linear] | Layers | None = None
 
 
 @dataclass(frozen=True)
@@ -69,7 +52,21 @@ class GoalPart:
     config: GoalConfig
 
     def init(self, key: jax.Array) -> Params:
-        return GoalPrior(self.shape, self.actions, self.config, key)
+        key_body, key_code, key_head, key_last = jax.random.split(key, 4)
+        c, hidden, size = self.config, self.config.net.hidden, self.config.size
+        body = make_body(self.shape, c.net, key_body)
+        code = Linear(hidden, self.numbers, 1.0, key_code)
+        match c.loss:
+            case "reconstruction":
+                sizes = (size, hidden, hidden, math.prod(self.shape))
+                return GoalPrior(body, code, decoder=Layers(sizes, key_head))
+            case "action" if c.ahead == 0:
+                actor = Layers((size, hidden, self.actions), key_head, last_gain=0.01)
+                return GoalPrior(body, code, actor=actor)
+            case "action":
+                reader = make_body(self.shape, c.net, key_head, extra=size)
+                head = Linear(hidden, self.actions, 0.01, key_last)
+                return GoalPrior(body, code, actor=(reader, head))
 
     def code(self, params: GoalPrior, view: View) -> GoalCode:
         """The distribution of the goal of a view."""
@@ -142,12 +139,12 @@ class GoalPart:
         if self.config.loss == "reconstruction":
             code = self.code(params, sample.view)
             logits = self.planes(params, self.drawn(code, key))
-            told = {"reconstruction": binary_loss(logits, sample.view.planes).sum()}
+            named = {"reconstruction": binary_loss(logits, sample.view.planes).sum()}
         else:
             code = self.code(params, sample.later)
             goal = self.drawn(code, key)
-            told = {"action": -self.policy(params, sample.view, goal)[sample.joint[0]]}
-        return {**told, "kl": self.config.kl * self.divergence(code).sum()}
+            named = {"action": -self.policy(params, sample.view, goal)[sample.joint[0]]}
+        return {**named, "kl": self.config.kl * self.divergence(code).sum()}
 
     def weight(self, sample: Sample) -> jax.Array:
         return sample.present[0].astype(jnp.float32)

@@ -21,19 +21,6 @@ class OpponentModel(eqx.Module):
     body: Body
     head: Linear
 
-    def __init__(
-        self,
-        shape: tuple[int, int, int],
-        seats: int,
-        actions: int,
-        goal: int,
-        net: NetConfig,
-        key: jax.Array,
-    ) -> None:
-        key_body, key_head = jax.random.split(key)
-        self.body = make_body(shape, net, key_body, extra=seats * actions + goal)
-        self.head = Linear(net.hidden, actions, 0.01, key_head)
-
     def __call__(self, view: View, goal: jax.Array) -> jax.Array:
         """[A] log-probabilities, -inf where illegal."""
         features = self.body(view, jnp.concatenate([last_actions(view), goal]))
@@ -96,8 +83,8 @@ def predictor(models: OpponentModel, shape: tuple[int, ...], seats: int, actions
 
     def predict(view: View, legal: jax.Array, goals: jax.Array) -> jax.Array:
         seen = jnp.concatenate([view.planes.reshape(-1), view.time[None], last_actions(view)])
-        told = jnp.einsum("jg,jgh->jh", goals, first.weight[:, size:])
-        x = jnp.einsum("i,jih->jh", seen, turned) + told + first.bias
+        of_goals = jnp.einsum("jg,jgh->jh", goals, first.weight[:, size:])
+        x = jnp.einsum("i,jih->jh", seen, turned) + of_goals + first.bias
         for layer in [*above, models.head]:
             x = jnp.einsum("ji,jio->jo", jax.nn.relu(x), layer.weight) + layer.bias
         return jax.nn.log_softmax(jnp.where(legal[1:], x, -jnp.inf))
@@ -127,7 +114,10 @@ class OpponentPart:
     class_weights: tuple[float, ...]  # [A]
 
     def init(self, key: jax.Array) -> Params:
-        return OpponentModel(self.shape, self.seats, self.actions, self.goal, self.net, key)
+        key_body, key_head = jax.random.split(key)
+        extra = self.seats * self.actions + self.goal
+        body = make_body(self.shape, self.net, key_body, extra)
+        return OpponentModel(body, Linear(self.net.hidden, self.actions, 0.01, key_head))
 
     def losses(self, params: OpponentModel, sample: Sample, key: jax.Array) -> Metrics:
         log_prob = params(sample.view, sample.goal)[sample.joint[0]]
