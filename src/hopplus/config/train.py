@@ -73,12 +73,9 @@ class PPOConfig(Settings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check(
-            (self.games * self.unroll) % self.minibatches == 0,
-            "ppo.minibatches",
-            self.minibatches,
-            f"a divisor of --ppo.games times --ppo.unroll, which is {self.games * self.unroll}",
-        )
+        held = self.steps % self.minibatches == 0
+        allowed = f"a divisor of --ppo.games times --ppo.unroll, which is {self.steps}"
+        check(held, "ppo.minibatches", self.minibatches, allowed)
 
     @property
     def steps(self) -> int:
@@ -140,19 +137,16 @@ class TrainConfig(Settings):
         if self.search.simulations:
             self._check_search()
         self._check_context()
+        ppo = self.ppo
         if "goal" in self.parts:
-            check(
-                self.ppo.unroll >= 2, "ppo.unroll", self.ppo.unroll, "2 or more with the goal part"
-            )
+            check(ppo.unroll >= 2, "ppo.unroll", ppo.unroll, "2 or more with the goal part")
             held = self.goal.foresight == 0 or "opponent" in self.parts
             check(held, "goal.foresight", self.goal.foresight, "0 without the opponent part")
         if "imagination" in self.parts:
-            check(
-                self.ppo.prosociality == 0,
-                "ppo.prosociality",
-                self.ppo.prosociality,
-                "0 with imagination, where nobody knows what others get once the seat has left",
+            allowed = (
+                "0 with imagination, where nobody knows what others get once the seat has left"
             )
+            check(ppo.prosociality == 0, "ppo.prosociality", ppo.prosociality, allowed)
 
     def _check_search(self) -> None:
         """What learning from a search goes together with."""

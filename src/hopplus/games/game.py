@@ -5,7 +5,7 @@ from typing import Any, NamedTuple, Protocol
 
 import jax
 
-from hopplus.types import Outcome, View
+from hopplus.types import Outcome, View, ViewShape
 
 
 class Target(NamedTuple):
@@ -31,7 +31,7 @@ class Game(Protocol):
     @property
     def seats(self) -> int: ...
     @property
-    def shape(self) -> tuple[int, int, int]:
+    def shape(self) -> ViewShape:
         """Height, width and planes of a view."""
 
     @property

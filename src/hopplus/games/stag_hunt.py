@@ -17,7 +17,7 @@ from hopplus.config import ConfigError, StagHuntConfig
 from hopplus.games import grid, layout
 from hopplus.games.game import Target
 from hopplus.games.sprites import SPRITES
-from hopplus.types import Outcome, View
+from hopplus.types import Outcome, View, ViewShape
 
 HUNT_STAG, HUNT_HARE = 5, 6
 LETTERS = "Sh"  # how stags and hares are written in a layout
@@ -58,7 +58,7 @@ class StagHunt:
         return self.config.seats
 
     @property
-    def shape(self) -> tuple[int, int, int]:
+    def shape(self) -> ViewShape:
         return self.config.rows, self.config.columns, self.seats + 3
 
     @property

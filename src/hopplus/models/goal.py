@@ -23,7 +23,7 @@ from hopplus.config import GoalConfig
 from hopplus.models.history import History
 from hopplus.models.nets import Body, Layers, Linear, binary_loss, make_body
 from hopplus.models.part import Metrics
-from hopplus.types import Params, Sample, View
+from hopplus.types import Params, Sample, View, ViewShape
 
 
 class GoalCode(eqx.Module):
@@ -47,7 +47,7 @@ class GoalPrior(eqx.Module):
 class GoalPart:
     """The goal prior's losses and what can be asked of it."""
 
-    shape: tuple[int, int, int]
+    shape: ViewShape
     actions: int
     config: GoalConfig
 
@@ -166,13 +166,9 @@ def selected(
     Candidates are [H, others, G], with scores [H, others], those that are `valid` [H, others]; one
     is selected for `each` other, or one of all.
     """
-    scores = jnp.where(valid, scores, -jnp.inf)
-    size = codes.mean.shape[-1]
-    if each:
-        best = scores.argmax(axis=0)  # [others]
-        place = jnp.arange(scores.shape[1])
-        chosen = GoalCode(codes.mean[best, place], codes.log[best, place])
-        return chosen, valid.any(axis=0)
-    flat = scores.reshape(-1).argmax()
-    chosen = GoalCode(codes.mean.reshape(-1, size)[flat], codes.log.reshape(-1, size)[flat])
-    return jax.tree.map(lambda leaf: leaf[None], chosen), valid.any()[None]
+    if not each:  # all are candidates for one goal
+        scores, valid = scores.reshape(-1, 1), valid.reshape(-1, 1)
+        codes = jax.tree.map(lambda leaf: leaf.reshape(-1, 1, leaf.shape[-1]), codes)
+    best = jnp.where(valid, scores, -jnp.inf).argmax(axis=0)  # [J]
+    place = jnp.arange(scores.shape[1])
+    return jax.tree.map(lambda leaf: leaf[best, place], codes), valid.any(axis=0)

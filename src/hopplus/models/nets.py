@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 
 from hopplus.config import NetConfig
-from hopplus.types import View
+from hopplus.types import View, ViewShape
 
 
 class Linear(eqx.Module):
@@ -82,9 +82,7 @@ class Conv(eqx.Module):
     bias: jax.Array  # [channels]
     dense: Mlp
 
-    def __init__(
-        self, shape: tuple[int, int, int], config: NetConfig, key: jax.Array, extra: int = 0
-    ) -> None:
+    def __init__(self, shape: ViewShape, config: NetConfig, key: jax.Array, extra: int = 0) -> None:
         key_kernel, key_dense = jax.random.split(key)
         size_in = 9 * shape[2]
         weight = Linear(size_in, config.channels, math.sqrt(2), key_kernel).weight
@@ -103,9 +101,7 @@ class Centred(eqx.Module):
 
     dense: Mlp
 
-    def __init__(
-        self, shape: tuple[int, int, int], config: NetConfig, key: jax.Array, extra: int = 0
-    ) -> None:
+    def __init__(self, shape: ViewShape, config: NetConfig, key: jax.Array, extra: int = 0) -> None:
         height, width, planes = shape
         size = (2 * height - 1) * (2 * width - 1) * (planes - 1)
         self.dense = Mlp(size, config, key, extra)
@@ -118,9 +114,7 @@ class Centred(eqx.Module):
 Body: TypeAlias = Mlp | Conv | Centred
 
 
-def make_body(
-    shape: tuple[int, int, int], config: NetConfig, key: jax.Array, extra: int = 0
-) -> Body:
+def make_body(shape: ViewShape, config: NetConfig, key: jax.Array, extra: int = 0) -> Body:
     """The body of that kind: [hidden] features of a view and [extra] other numbers."""
     match config.kind:
         case "mlp":
@@ -215,12 +209,7 @@ class ActorCritic(eqx.Module):
     value: Linear
 
     def __init__(
-        self,
-        shape: tuple[int, int, int],
-        actions: int,
-        config: NetConfig,
-        key: jax.Array,
-        goal: int = 0,
+        self, shape: ViewShape, actions: int, config: NetConfig, key: jax.Array, goal: int = 0
     ) -> None:
         key_body, key_policy, key_value = jax.random.split(key, 3)
         self.body = make_body(shape, config, key_body, goal)

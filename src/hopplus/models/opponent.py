@@ -12,7 +12,7 @@ import numpy as np
 from hopplus.config import NetConfig
 from hopplus.models.nets import Body, Linear, Mlp, make_body
 from hopplus.models.part import Metrics
-from hopplus.types import Params, Sample, View
+from hopplus.types import Params, Sample, View, ViewShape
 
 
 class OpponentModel(eqx.Module):
@@ -106,7 +106,7 @@ def _read_by(place: int, shape: tuple[int, ...], seats: int, actions: int) -> np
 class OpponentPart:
     """Cross-entropy of the actions of players that are present and have a choice."""
 
-    shape: tuple[int, int, int]
+    shape: ViewShape
     seats: int
     actions: int
     goal: int  # numbers of the goal it is given

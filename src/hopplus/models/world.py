@@ -14,14 +14,14 @@ import jax.numpy as jnp
 from hopplus.games.game import Game
 from hopplus.games.grid import MOVES, STAY
 from hopplus.models.part import Metrics
-from hopplus.types import Sample, View
+from hopplus.types import Sample, View, ViewShape
 
 
 @dataclass(frozen=True)
 class Board:
     """What a world model knows of a game before it has learned anything."""
 
-    shape: tuple[int, int, int]  # height, width, planes
+    shape: ViewShape
     seats: int
     actions: int
     horizon: int

@@ -4,12 +4,9 @@ from typing import Any, Protocol
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 
 from hopplus.games.game import Game, views
 from hopplus.games.grid import STAY
-from hopplus.models.opponent import Predict
-from hopplus.models.sampling import draw
 from hopplus.models.world import World, imagined
 from hopplus.types import State, View
 
@@ -102,11 +99,3 @@ class TrueDynamics(eqx.Module):
 def observe(game: Game, view: View) -> Observation:
     """The observation of a seat that sees the whole board; what others may do follows from that."""
     return Observation(view, views(game, game.seen(view)).legal)
-
-
-def others_act(
-    predict: Predict, observation: Observation, goals: jax.Array, key: jax.Array
-) -> jax.Array:
-    """[N - 1] int32 actions of the others, drawn from predictions of them that are told goals
-    [N - 1, G]."""
-    return draw(key, jnp.exp(predict(observation.view, observation.legal, goals)))

@@ -18,7 +18,7 @@ from hopplus.players.choice import act_from
 from hopplus.players.context.context import Context, NoContext, goal_size
 from hopplus.players.context.registry import make_context
 from hopplus.players.parameters import PlayerParams
-from hopplus.types import Act, Memory, View
+from hopplus.types import Act, Memory, View, ViewShape
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Actor:
     """
 
     name: str
-    shape: tuple[int, int, int]  # height, width, planes
+    shape: ViewShape
     actions: int
     goal_size: int  # of the acts of others at the board; its own goals are zero
     net: NetConfig

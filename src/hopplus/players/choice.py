@@ -33,14 +33,9 @@ def act_from(
 def alike(acts: Sequence[Act]) -> list[Act]:
     """The same acts with what they infer and tell filled up with zeros to one size."""
 
-    def filled(each: list[jax.Array]) -> list[jax.Array]:
-        size = max(one.shape[-1] for one in each)
-        return [
-            jnp.pad(one, [(0, 0)] * (one.ndim - 1) + [(0, size - one.shape[-1])]) for one in each
-        ]
+    def widened(act: Act, name: str) -> jax.Array:
+        leaf: jax.Array = getattr(act, name)
+        size = max(getattr(other, name).shape[-1] for other in acts)
+        return jnp.pad(leaf, [(0, 0)] * (leaf.ndim - 1) + [(0, size - leaf.shape[-1])])
 
-    inferred, extras = (filled([getattr(act, name) for act in acts]) for name in WIDE)
-    return [
-        replace(act, inferred=one, extras=other)
-        for act, one, other in zip(acts, inferred, extras, strict=True)
-    ]
+    return [replace(act, **{name: widened(act, name) for name in WIDE}) for act in acts]

@@ -7,7 +7,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from hopplus.config import ConfigError, SearchConfig
+from hopplus.config import ConfigError, SearchConfig, check
 from hopplus.games.game import Game
 from hopplus.models.opponent import others_views, predictor
 from hopplus.models.sampling import draw, drawn_by
@@ -167,15 +167,14 @@ def with_search(actor: Actor, game: Game, config: SearchConfig) -> Actor | Plann
             f"--search.world is 'learned' but {actor.name} has learned no world: use --search.world"
             " true, or a player trained with --parts opponent world"
         )
-    if config.infer_every and actor.context.gives_chances:
+    every = config.infer_every
+    if actor.context.gives_chances:
+        allowed = "0 with a belief, which is about real acts only"
+        check(not every, "search.infer_every", every, allowed)
+    if every and not actor.context.size:
         raise ConfigError(
-            f"--search.infer-every is {config.infer_every} but must be 0 with a belief, which is"
-            " about real acts only"
-        )
-    if config.infer_every and not actor.context.size:
-        raise ConfigError(
-            f"--search.infer-every is {config.infer_every} but {actor.name} infers nothing: leave"
-            " it out, or use a player trained with --parts opponent goal"
+            f"--search.infer-every is {every} but {actor.name} infers nothing: leave it out, or use"
+            " a player trained with --parts opponent goal"
         )
     if game.hidden:
         raise ConfigError(f"a search needs the whole game, but nobody sees {game.hidden}")

@@ -10,14 +10,14 @@ from hopplus.config import MemoryConfig
 from hopplus.models.history import given, recalled, seen_size
 from hopplus.models.nets import LASTING, Gru
 from hopplus.players.context.context import Context
-from hopplus.types import View
+from hopplus.types import View, ViewShape
 
 
 @dataclass(frozen=True)
 class RecurrentContext(Context):
     """Within an episode, or from episode to episode of a trial."""
 
-    shape: tuple[int, int, int]  # height, width, planes
+    shape: ViewShape
     seats: int
     actions: int
     config: MemoryConfig

@@ -17,20 +17,15 @@ from hopplus.registry import Registry
 MakeContext: TypeAlias = Callable[[Game, TrainConfig], Context]
 
 
-def _make_none(game: Game, config: TrainConfig) -> Context:
-    return NoContext(game.seats - 1)
-
-
 def _make_recurrent(game: Game, config: TrainConfig) -> Context:
     return RecurrentContext(game.shape, game.seats, len(game.action_names), config.memory)
 
 
 def _make_goals(game: Game, config: TrainConfig) -> Context:
-    c, actions = config.goal, len(game.action_names)
-    prior = GoalPart(game.shape, actions, c.prior)
+    c = config.goal
+    prior = GoalPart(game.shape, len(game.action_names), c.prior)
     goals = game.seats - 1 if c.about == "each" else 1
-    of_each = c.history == "each"
-    return GoalsContext(prior, game.seats, goals, c.hidden, c.across, of_each)
+    return GoalsContext(prior, game.seats, goals, c.hidden, c.across, c.history == "each")
 
 
 def _make_belief(game: Game, config: TrainConfig) -> Context:
@@ -50,7 +45,7 @@ def _make_oracle(game: Game, config: TrainConfig) -> Context:
 CONTEXTS: Registry[MakeContext] = Registry(
     "context",
     {
-        "none": _make_none,
+        "none": lambda game, config: NoContext(game.seats - 1),
         "recurrent": _make_recurrent,
         "goals": _make_goals,
         "belief": _make_belief,
