@@ -93,6 +93,25 @@ def search(
     return Found(visits, values, value, tree)
 
 
+def one_step(
+    recurrent_fn: RecurrentFn, root: Node, leaf: Leaf, chance: Any, config: SearchConfig
+) -> SearchResult:
+    """Look one step ahead, at what is behind each action on average over what the others may do:
+    Q(a) = mean of r + discount * V(next) over [S, ...] chances, the same for every action."""
+
+    def score(action: jax.Array, chance: Any) -> jax.Array:
+        reached = recurrent_fn(root, action, chance)
+        ahead = jnp.where(reached.ended, 0.0, reached.leaf.value)
+        return reached.reward + config.worth * ahead
+
+    actions = jnp.arange(len(leaf.prior))
+    scores = jax.vmap(jax.vmap(score, in_axes=(None, 0)), in_axes=(0, None))(actions, chance)
+    legal = leaf.prior > -jnp.inf
+    values = jnp.where(legal, scores.mean(axis=1), leaf.value)
+    visits = jnp.where(legal, float(scores.shape[1]), 0.0)
+    return SearchResult(visits, values, (jnp.exp(leaf.prior) * values).sum())
+
+
 def puct(
     value: jax.Array, prior: jax.Array, visits: jax.Array, total: jax.Array, config: SearchConfig
 ) -> jax.Array:

@@ -21,9 +21,8 @@ from hopplus.planning.dynamics import (
     draw_chance,
     observe,
 )
-from hopplus.planning.one_step import one_step
 from hopplus.planning.root import averaged, choice_of, with_noise
-from hopplus.planning.search import Leaf, Reached, RecurrentFn, SearchResult, search
+from hopplus.planning.search import Leaf, Reached, RecurrentFn, SearchResult, one_step, search
 from hopplus.players.actor import Actor
 from hopplus.players.choice import act_from
 from hopplus.players.context.context import suppose

@@ -19,7 +19,7 @@ from hopplus.games.game import Game, Target
 from hopplus.games.grid import STAY
 from hopplus.models.sampling import draw
 from hopplus.players.choice import act_from
-from hopplus.players.player import Own, Plain, Player
+from hopplus.players.player import Around, Own, Plain, Player
 from hopplus.players.shortest_paths import first_moves
 from hopplus.registry import Registry, import_named
 from hopplus.types import Act, Memory, Params, View
@@ -146,7 +146,7 @@ class Grudge(Scripted):
 
 
 @dataclass(frozen=True)
-class Noisy(Scripted):
+class Noisy(Around, Scripted):
     """Another script that, with a fixed rate, takes any legal action instead."""
 
     script: Seek | Switch | Grudge
@@ -157,18 +157,12 @@ class Noisy(Scripted):
         return f"noisy-{self.script.name}:{self.rate!r}"
 
     @property
-    def uses_chance(self) -> bool:
-        return self.script.uses_chance
+    def inner(self) -> Seek | Switch | Grudge:
+        return self.script
 
     @property
-    def carries(self) -> bool:
-        return self.script.carries
-
-    def start(self) -> Memory:
-        return self.script.start()
-
-    def carry(self, memory: Memory, view: View) -> Memory:
-        return self.script.carry(memory, view)
+    def uses_chance(self) -> bool:
+        return self.script.uses_chance
 
     def decide(self, memory: Memory, view: View, key: jax.Array) -> Decision:
         memory, probabilities, goal = self.script.decide(memory, view, key)
