@@ -5,7 +5,6 @@ Prey are one array, stags first, then hares, so that every rule about a catch is
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 from typing import Any
 
 import equinox as eqx
@@ -71,12 +70,10 @@ class StagHunt:
 
     @property
     def targets(self) -> Mapping[str, Target]:
-        return MappingProxyType(
-            {
-                "stag": Target(self.seats + 1, HUNT_STAG, LETTERS[0], SPRITES["S"]),
-                "hare": Target(self.seats + 2, HUNT_HARE, LETTERS[1], SPRITES["h"]),
-            }
-        )
+        return {
+            "stag": Target(self.seats + 1, HUNT_STAG, LETTERS[0], SPRITES["S"]),
+            "hare": Target(self.seats + 2, HUNT_HARE, LETTERS[1], SPRITES["h"]),
+        }
 
     @property
     def hidden(self) -> str | None:
