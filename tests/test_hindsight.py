@@ -222,5 +222,6 @@ def test_the_recurrent_unit_by_hand() -> None:
     update = sigmoid(x @ w[:, 2:4] + b[2:4] + memory @ u[:, 2:4] + c[2:4])
     fresh = np.tanh(x @ w[:, 4:] + b[4:] + reset * (memory @ u[:, 4:] + c[4:]))
     expected = update * memory + (1 - update) * fresh
-    found = gru(jnp.asarray(memory, jnp.float32), jnp.asarray(x, jnp.float32))
+    given = gru.given(jnp.asarray(x, jnp.float32))
+    found = gru.advance(jnp.asarray(memory, jnp.float32), given)
     np.testing.assert_allclose(found, expected, rtol=1e-5)
