@@ -26,24 +26,17 @@ PartName: TypeAlias = Literal["opponent", "goal", "belief", "world", "imaginatio
 
 @dataclass(frozen=True)
 class PartRule:
-    """Where the settings of a part are, and what it goes together with."""
+    """Where the settings of a part are, and what it stands on."""
 
     settings: str  # the field of `TrainConfig`
     needs: tuple[PartName, ...] = ()
-    not_with: Mapping[PartName, str] = field(default_factory=dict)  # and why
 
 
 PARTS: Mapping[PartName, PartRule] = MappingProxyType(
     {
         "opponent": PartRule("opponent"),
         "goal": PartRule("goal"),
-        "belief": PartRule(
-            "belief",
-            needs=("opponent",),
-            not_with={
-                "goal": "--parts has goal and belief, of which opponent models are told only one",
-            },
-        ),
+        "belief": PartRule("belief", needs=("opponent",)),
         "world": PartRule("world"),
         "imagination": PartRule("imagine", needs=("opponent", "world")),
     }
@@ -181,9 +174,7 @@ def check_parts(parts: tuple[PartName, ...]) -> None:
     for name in parts:
         check(name in PARTS, "--parts", name, ", ".join(PARTS))
     for name in parts:
-        rule = PARTS[name]
-        if lacking := [need for need in rule.needs if need not in parts]:
+        if lacking := [need for need in PARTS[name].needs if need not in parts]:
             raise ConfigError(f"--parts has {name}, which needs {' and '.join(lacking)}")
-        for other, why in rule.not_with.items():
-            if other in parts:
-                raise ConfigError(why)
+    if "goal" in parts and "belief" in parts:
+        raise ConfigError("--parts has goal and belief, of which opponent models are told only one")

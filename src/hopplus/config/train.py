@@ -134,10 +134,13 @@ class TrainConfig(Settings):
         if self.train_against and self.seats:
             raise ConfigError("--seats and --train-against both say who sits there: give one")
         check_parts(self.parts)
-        if self.search.simulations:
-            self._check_search()
         self._check_context()
-        ppo = self.ppo
+        ppo, alone = self.ppo, self.ppo.prosociality == 0
+        if self.search.simulations:
+            allowed = "0 with a search, which looks for own rewards"
+            check(alone, "ppo.prosociality", ppo.prosociality, allowed)
+            held = "imagination" not in self.parts
+            check(held, "--parts", self.parts, "without imagination where a search is learned from")
         if "goal" in self.parts:
             check(ppo.unroll >= 2, "ppo.unroll", ppo.unroll, "2 or more with the goal part")
             held = self.goal.foresight == 0 or "opponent" in self.parts
@@ -146,14 +149,7 @@ class TrainConfig(Settings):
             allowed = (
                 "0 with imagination, where nobody knows what others get once the seat has left"
             )
-            check(ppo.prosociality == 0, "ppo.prosociality", ppo.prosociality, allowed)
-
-    def _check_search(self) -> None:
-        """What learning from a search goes together with."""
-        given = self.ppo.prosociality
-        check(given == 0, "ppo.prosociality", given, "0 with a search, which looks for own rewards")
-        held = "imagination" not in self.parts
-        check(held, "--parts", self.parts, "without imagination where a search is learned from")
+            check(alone, "ppo.prosociality", ppo.prosociality, allowed)
 
     def _check_context(self) -> None:
         """That there is one answer to what a player makes of the others."""
