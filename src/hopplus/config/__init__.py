@@ -2,6 +2,7 @@
 
 from typing import TypeAlias
 
+# `X as X` tells type checkers that a name is handed on, without a second list of them all.
 from hopplus.config.auxiliary import PARTS as PARTS
 from hopplus.config.auxiliary import AuxiliaryConfig as AuxiliaryConfig
 from hopplus.config.auxiliary import GoalLearnerConfig as GoalLearnerConfig

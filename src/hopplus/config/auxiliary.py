@@ -108,8 +108,6 @@ class GoalLearnerConfig(AuxiliaryConfig):
 
     every: Annotated[int, Between(0, MANY)] = 4
     """Updates from one round of fitting to the next; 0 for never."""
-    fits: Count = 4
-    """Gradient steps of a round."""
     batch: Count = 16
     """Games of a gradient step, for each seat, with all steps of an update."""
     learning_rate: Positive = 5e-3

@@ -14,10 +14,10 @@ from hopplus.models.opponent import OpponentPart
 from hopplus.models.sampling import draw
 from hopplus.models.world import board_of
 from hopplus.models.world_part import WorldPart
-from hopplus.players.choice import act_from
 from hopplus.players.context.context import Context, NoContext, goal_size
 from hopplus.players.context.registry import make_context
 from hopplus.players.parameters import PlayerParams
+from hopplus.players.player import act_from
 from hopplus.types import Act, Memory, View, ViewShape
 
 

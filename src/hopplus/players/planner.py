@@ -24,10 +24,9 @@ from hopplus.planning.dynamics import (
 from hopplus.planning.root import averaged, choice_of, with_noise
 from hopplus.planning.search import Leaf, Reached, RecurrentFn, SearchResult, one_step, search
 from hopplus.players.actor import Actor
-from hopplus.players.choice import act_from
 from hopplus.players.context.context import suppose
 from hopplus.players.parameters import PlayerParams
-from hopplus.players.player import Around
+from hopplus.players.player import Around, act_from
 from hopplus.types import Act, Memory, View
 
 # [N - 1, A] log-probabilities of what the others do, from an observation, what is inferred and

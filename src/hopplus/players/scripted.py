@@ -18,8 +18,7 @@ from hopplus.config import ConfigError
 from hopplus.games.game import Game, Target
 from hopplus.games.grid import STAY
 from hopplus.models.sampling import draw
-from hopplus.players.choice import act_from
-from hopplus.players.player import Around, Own, Plain, Player
+from hopplus.players.player import Around, Own, Plain, Player, act_from
 from hopplus.players.shortest_paths import first_moves
 from hopplus.registry import Registry, import_named
 from hopplus.types import Act, Memory, Params, View
@@ -41,7 +40,7 @@ class Scripted(Plain):
 
     def act(self, params: Params, memory: Memory, view: View, key: jax.Array) -> tuple[Memory, Act]:
         key_decide = key
-        if self.uses_chance:
+        if self.uses_chance:  # a key is spent once: who draws twice needs two
             key, key_decide = jax.random.split(key)
         memory, probabilities, goal = self.decide(memory, view, key_decide)
         action = draw(key, probabilities)
@@ -147,7 +146,8 @@ class Grudge(Scripted):
 
 @dataclass(frozen=True)
 class Noisy(Around, Scripted):
-    """Another script that, with a fixed rate, takes any legal action instead."""
+    """Another script that, with a fixed rate, takes any legal action instead; what is remembered is
+    up to that one."""
 
     script: Seek | Switch | Grudge
     rate: float
