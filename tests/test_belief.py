@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from hopplus.config import FOR_EVER, BeliefConfig, ConfigError, make_config
-from hopplus.models.belief import BeliefMemory, BeliefPart
 from hopplus.play.rollout import rollout, start
 from hopplus.play.seating import Seating
-from hopplus.players.scripted import Scripted, Seek, scripted
+from hopplus.players.context.belief import BeliefContext, BeliefMemory
+from hopplus.players.scripted import Seek, scripted
 from hopplus.types import View
 from tiny_hop_plus import GAME, jit, same
 from tiny_search import GAME_MADE, actor_of, mind_of
@@ -22,7 +22,7 @@ from toy_game import Coins
 RIGHT, STAY, HUNT_STAG, HUNT_HARE = 3, 4, 5, 6
 STAG, HARE = 0, 1
 CONFIG = BeliefConfig(discount=0.5, floor=0.2)
-PART = BeliefPart(GAME, CONFIG)
+PART = BeliefContext(GAME, CONFIG)
 
 
 class Table(eqx.Module):
@@ -41,7 +41,7 @@ class Hunter(eqx.Module):
 
     def __call__(self, view: View, extra: jax.Array) -> jax.Array:
         seekers: Any = [scripted(kind, GAME_MADE) for kind in ("stag", "hare")]
-        ways = jnp.stack([seeker.script.probabilities(view) for seeker in seekers])
+        ways = jnp.stack([seeker.probabilities(view) for seeker in seekers])
         return jnp.log(extra[-2:] @ ways)
 
 
@@ -69,7 +69,8 @@ TABLE: Any = Known(Table(CHANCES))
 
 @jit
 def infer(memory: BeliefMemory, view: View, models: Any = TABLE) -> tuple[BeliefMemory, jax.Array]:
-    return PART.infer(models, memory, view)
+    memory, belief = PART.infer(models, memory, view)
+    return memory, PART.about_others(belief)
 
 
 @jit
@@ -85,7 +86,7 @@ def open_board() -> tuple[Any, View]:
     return state, jit(lambda state: GAME_MADE.view(state, 0))(state)
 
 
-def seen_step(part: BeliefPart, board: str, joint: list[int]) -> tuple[BeliefMemory, View]:
+def seen_step(part: BeliefContext, board: str, joint: list[int]) -> tuple[BeliefMemory, View]:
     """A fresh memory of a board, and what the first seat sees after a step from there."""
     state = GAME_MADE.parse(board)
     before = jit(lambda state: GAME_MADE.view(state, 0))(state)
@@ -156,25 +157,25 @@ def test_what_leavers_took_is_counted_and_older_times_discounted() -> None:
         after, _ = infer(memory, view)
         np.testing.assert_allclose(after.counts, expected)
         # At an episode's end the last step counts as well, and the next begins with that.
-        begun = PART.again(memory, view)
+        begun = PART.carry(memory, view)
         np.testing.assert_allclose(begun.counts, expected)
         often = np.array(expected) + 1
         np.testing.assert_allclose(
             chance(begun.belief), often / often.sum(axis=1, keepdims=True), rtol=1e-6
         )
         assert not begun.there.any()
-        forgetful = BeliefPart(GAME, replace(CONFIG, across=False))
-        assert same(forgetful.again(memory, view), PART.start())
+        forgetful = BeliefContext(GAME, replace(CONFIG, across=False))
+        assert same(forgetful.carry(memory, view), PART.start())
 
 
 def test_who_stays_to_the_end_has_taken_nothing() -> None:
-    part = BeliefPart(GAME, replace(CONFIG, none=True))
+    part = BeliefContext(GAME, replace(CONFIG, none=True))
     assert part.kinds == 3
     counts = jnp.array([[2.0, 4.0, 6.0], [1.0, 1.0, 3.0]])
     memory, view = seen_step(part, "0 . .\n1h 2h .\n. . S", [STAY, STAY, HUNT_HARE])
     memory = replace(memory, counts=counts)
     expected = np.array([[1, 2, 4], [0.5, 1.5, 1.5]])  # the first stayed, the second took a hare
-    begun = part.again(memory, view)
+    begun = part.carry(memory, view)
     np.testing.assert_allclose(begun.counts, expected)
     often = expected + 1
     shares = often / often.sum(axis=1, keepdims=True)
@@ -184,7 +185,7 @@ def test_who_stays_to_the_end_has_taken_nothing() -> None:
 def test_what_is_walked_onto_is_taken_though_nobody_leaves() -> None:
     """In a game whose things come back: by what is gone from the cell that another came to."""
     game = Coins()
-    part = BeliefPart(make_config("toy_game:ROW"), replace(CONFIG, none=True))
+    part = BeliefContext(make_config("toy_game:ROW"), replace(CONFIG, none=True))
     state = game.parse("1 g .\n. 0 .\n. . s")
     before = game.view(state, 0)
     seen = replace(part.start(), cell=part._cells(before), things=part._things(before))
@@ -192,7 +193,7 @@ def test_what_is_walked_onto_is_taken_though_nobody_leaves() -> None:
     def counted(memory: BeliefMemory, joint: list[int]) -> tuple[list[float], bool]:
         after, _ = game.step(state, jnp.array(joint), jax.random.key(1))
         counts, took = part._counted(memory, game.view(after, 0))
-        ended = part.again(memory, game.view(after, 0)).counts
+        ended = part.carry(memory, game.view(after, 0)).counts
         np.testing.assert_allclose(ended, counts + jnp.array([0, 0, 1]) * ~took[:, None])
         return counts[0].tolist(), bool(took[0])
 
@@ -230,9 +231,8 @@ def hunting(names: dict[str, str]) -> Any:
     believer = replace(actor_of("opponent", "belief"), name=names["learn"])
     hunters: list[Any] = [scripted(kind, GAME_MADE) for kind in ("stag", "hare")]
     for number, hunter in enumerate(hunters):
-        script = replace(hunter.script, name=names[hunter.name])
-        assert isinstance(script, Seek)
-        hunters[number] = Scripted(script)
+        assert isinstance(hunter, Seek)
+        hunters[number] = replace(hunter, name=names[hunter.name])
     seating = Seating((believer, *hunters), trial=FOR_EVER)
     player_params = mind_of(believer)
     player_params = replace(player_params, opponents=Known(Hunter(jnp.arange(2.0))))

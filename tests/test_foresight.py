@@ -53,7 +53,8 @@ def test_each_history_is_read_from_its_own_place(seat: int) -> None:
         for step in range(STEPS):
             theirs = jax.tree.map(lambda leaf, at=(step, place): leaf[at], seen)
             last = jax.nn.one_hot(theirs.last_actions, len(game.action_names)).reshape(-1)
-            memory = history.gru(memory, history.body(theirs, last))
+            given = history.gru.given(history.body(theirs, last))
+            memory = history.gru.advance(memory, given)
         return memory
 
     found = read()  # [T, others, hidden]
@@ -136,7 +137,7 @@ def test_a_memory_that_begins_by_keeping() -> None:
     gru = Gru(3, 2, jax.random.key(0), LASTING)
     gru = eqx.tree_at(lambda gru: gru.kept.weight, gru, jnp.zeros_like(gru.kept.weight))
     memory = jnp.array([1.0, -2.0])
-    kept = gru(memory, jnp.zeros(3))
+    kept = gru.advance(memory, gru.given(jnp.zeros(3)))
     np.testing.assert_allclose(kept, memory / (1 + np.exp(-2.0)), rtol=1e-6)
     np.testing.assert_allclose(Gru(3, 2, jax.random.key(0)).kept.bias, 0)
 

@@ -15,9 +15,8 @@ from hopplus.config import GoalConfig
 from hopplus.games import make_game
 from hopplus.games.game import views
 from hopplus.learning.auxiliary.hindsight import Segment, seen_by, select_goals
-from hopplus.models.goal import GoalCode, GoalPart
+from hopplus.models.goal import GoalCode, GoalPart, selected
 from hopplus.models.history import recalled
-from hopplus.models.inference import selected
 from hopplus.models.nets import Gru
 from hopplus.players.context.goals import GoalsContext
 from hopplus.types import View
@@ -224,5 +223,6 @@ def test_the_recurrent_unit_by_hand() -> None:
     update = sigmoid(x @ w[:, 2:4] + b[2:4] + memory @ u[:, 2:4] + c[2:4])
     fresh = np.tanh(x @ w[:, 4:] + b[4:] + reset * (memory @ u[:, 4:] + c[4:]))
     expected = update * memory + (1 - update) * fresh
-    found = gru(jnp.asarray(memory, jnp.float32), jnp.asarray(x, jnp.float32))
+    given = gru.given(jnp.asarray(x, jnp.float32))
+    found = gru.advance(jnp.asarray(memory, jnp.float32), given)
     np.testing.assert_allclose(found, expected, rtol=1e-5)

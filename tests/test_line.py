@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from hopplus.config import SearchConfig
-from hopplus.planning.principal_variation import principal_variation
+from hopplus.planning.root import principal_variation
 from hopplus.planning.search import Leaf, Reached, search
 from tiny_hop_plus import jit
 

@@ -81,7 +81,7 @@ def hunters() -> tuple[Lineup, Watched, Plain]:
     whose models of them are right."""
     lineup = company_of("stag,one,hare", "opponent", "belief", game=WALK)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("hopplus.models.belief.others_logits", true_logits)
+        patch.setattr("hopplus.players.context.belief.others_logits", true_logits)
         patch.setattr("hopplus.play.introspection.others_logits", true_logits)
         seen = watch_first(WIDE, lineup, among=12)
         return lineup, seen, telling_replays(WIDE, lineup, seen)

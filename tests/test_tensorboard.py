@@ -11,8 +11,7 @@ from tensorboardX.proto.event_pb2 import Event, SessionLog
 
 from conftest import share_programs
 from hopplus.cli import main
-from hopplus.config import PPOConfig, StagHuntConfig, TrainConfig
-from hopplus.config.net import NetConfig
+from hopplus.config import NetConfig, PPOConfig, StagHuntConfig, TrainConfig
 from hopplus.learning.from_run import learning_seats, new_run
 from hopplus.learning.train import Moment, train
 from hopplus.learning.training_curves import Pace, training_curves

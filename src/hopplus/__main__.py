@@ -7,9 +7,8 @@ import sys
 def run() -> None:
     """Run the command line and end the process."""
     try:
-        from hopplus.cli import (
-            main,  # takes a second or two, in which a person may change their mind
-        )
+        # It takes a second or two, in which a person may change their mind.
+        from hopplus.cli import main
 
         status = main()
     except KeyboardInterrupt:

@@ -10,6 +10,7 @@ from hopplus.config import (
     MemoryConfig,
     NetConfig,
     OpponentLearnerConfig,
+    PartName,
     PPOConfig,
     SearchConfig,
     TrainConfig,
@@ -20,7 +21,6 @@ SEARCH = SearchConfig(simulations=50, noise=0.25, temperature=1.0)
 ONE_STEP = SearchConfig(
     kind="one-step", world="learned", trees=1, simulations=16, choice="values", temperature=0.1
 )
-FROM_SEARCH = PPOConfig(minibatches=16)
 # Goals that last for a trial: what they are for is to foresee what each other does. Their meaning
 # settles as the run goes on, so that a policy can rely on it.
 FORESEEING = GoalLearnerConfig(
@@ -43,6 +43,13 @@ FORESEEING = GoalLearnerConfig(
 FORETOLD = OpponentLearnerConfig(
     net=NetConfig(hidden=128), fits=64, batch=256, learning_rate=1e-3, anneal=True
 )
+
+
+def _learning_from(search: SearchConfig, *parts: PartName) -> TrainConfig:
+    ppo = PPOConfig(minibatches=16)
+    return TrainConfig(parts=parts, ppo=ppo, search=search, steps=500_000)
+
+
 PRESETS: Mapping[str, TrainConfig] = MappingProxyType(
     {
         "ppo": TrainConfig(),
@@ -82,18 +89,10 @@ PRESETS: Mapping[str, TrainConfig] = MappingProxyType(
             train_against="all",
             steps=16_000_000,
         ),
-        "direct-om": TrainConfig(
-            parts=("opponent",), ppo=FROM_SEARCH, search=SEARCH, steps=500_000
-        ),
-        "hop": TrainConfig(
-            parts=("opponent", "belief"), ppo=FROM_SEARCH, search=SEARCH, steps=500_000
-        ),
-        "hop-plus-mcts": TrainConfig(
-            parts=("opponent", "goal"), ppo=FROM_SEARCH, search=SEARCH, steps=500_000
-        ),
-        "one-step": TrainConfig(
-            parts=("opponent", "world"), ppo=FROM_SEARCH, search=ONE_STEP, steps=500_000
-        ),
+        "direct-om": _learning_from(SEARCH, "opponent"),
+        "hop": _learning_from(SEARCH, "opponent", "belief"),
+        "hop-plus-mcts": _learning_from(SEARCH, "opponent", "goal"),
+        "one-step": _learning_from(ONE_STEP, "opponent", "world"),
     }
 )
 ABOUT: Mapping[str, str] = MappingProxyType(

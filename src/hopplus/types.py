@@ -4,7 +4,7 @@ Axes: T time, B games, N seats, A actions, H height, W width, C planes, K kinds 
 board, G size of a goal. Shapes are those of one game and one seat; `vmap` adds the others in front.
 """
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import equinox as eqx
 import jax
@@ -12,6 +12,7 @@ import jax
 Params = Any  # what a player has learned: any pytree, empty for scripted players
 Memory = Any  # what a player carries from step to step: any pytree
 State = Any  # a game's state: a pytree that only the game reads
+ViewShape: TypeAlias = tuple[int, int, int]  # height, width, planes
 
 
 class View(eqx.Module):

@@ -2,95 +2,48 @@
 
 from typing import TypeAlias
 
-from hopplus.config.auxiliary import (
-    PARTS,
-    AuxiliaryConfig,
-    GoalLearnerConfig,
-    ImagineConfig,
-    OpponentLearnerConfig,
-    PartName,
-    WorldLearnerConfig,
-)
-from hopplus.config.belief import BeliefConfig
-from hopplus.config.check import (
-    LARGE,
-    MANY,
-    ConfigError,
-    check,
-    check_above,
-    check_range,
-    check_whole,
-)
-from hopplus.config.game import (
-    DEFAULT_GAME,
-    GAMES,
-    GameConfig,
-    GameRow,
-    StagHuntConfig,
-    default_game,
-    find_game,
-    make_config,
-)
-from hopplus.config.memory import MemoryConfig
-from hopplus.config.models import (
-    FitConfig,
-    GoalConfig,
-    OpponentConfig,
-    PretrainConfig,
-    PretrainGoal,
-    PretrainOpponent,
-    PretrainWorld,
-    WorldConfig,
-)
-from hopplus.config.net import NetConfig
-from hopplus.config.plain import differing, flat, from_json, to_json
-from hopplus.config.search import SearchConfig
-from hopplus.config.train import FOR_EVER, MIXED, PPOConfig, TrainConfig
+# `X as X` tells type checkers that a name is handed on, without a second list of them all.
+from hopplus.config.auxiliary import PARTS as PARTS
+from hopplus.config.auxiliary import AuxiliaryConfig as AuxiliaryConfig
+from hopplus.config.auxiliary import GoalLearnerConfig as GoalLearnerConfig
+from hopplus.config.auxiliary import ImagineConfig as ImagineConfig
+from hopplus.config.auxiliary import OpponentLearnerConfig as OpponentLearnerConfig
+from hopplus.config.auxiliary import PartName as PartName
+from hopplus.config.auxiliary import WorldLearnerConfig as WorldLearnerConfig
+from hopplus.config.check import LARGE as LARGE
+from hopplus.config.check import MANY as MANY
+from hopplus.config.check import ConfigError as ConfigError
+from hopplus.config.check import check as check
+from hopplus.config.check import check_above as check_above
+from hopplus.config.check import check_range as check_range
+from hopplus.config.check import check_whole as check_whole
+from hopplus.config.game import DEFAULT_GAME as DEFAULT_GAME
+from hopplus.config.game import GAMES as GAMES
+from hopplus.config.game import GameConfig as GameConfig
+from hopplus.config.game import GameRow as GameRow
+from hopplus.config.game import StagHuntConfig as StagHuntConfig
+from hopplus.config.game import default_game as default_game
+from hopplus.config.game import find_game as find_game
+from hopplus.config.game import make_config as make_config
+from hopplus.config.models import BeliefConfig as BeliefConfig
+from hopplus.config.models import FitConfig as FitConfig
+from hopplus.config.models import GoalConfig as GoalConfig
+from hopplus.config.models import MemoryConfig as MemoryConfig
+from hopplus.config.models import NetConfig as NetConfig
+from hopplus.config.models import OpponentConfig as OpponentConfig
+from hopplus.config.models import PretrainConfig as PretrainConfig
+from hopplus.config.models import PretrainGoal as PretrainGoal
+from hopplus.config.models import PretrainOpponent as PretrainOpponent
+from hopplus.config.models import PretrainWorld as PretrainWorld
+from hopplus.config.models import WorldConfig as WorldConfig
+from hopplus.config.plain import differing as differing
+from hopplus.config.plain import flat as flat
+from hopplus.config.plain import from_json as from_json
+from hopplus.config.plain import to_json as to_json
+from hopplus.config.search import SearchConfig as SearchConfig
+from hopplus.config.train import FOR_EVER as FOR_EVER
+from hopplus.config.train import MIXED as MIXED
+from hopplus.config.train import PPOConfig as PPOConfig
+from hopplus.config.train import TrainConfig as TrainConfig
 
 RunConfig: TypeAlias = TrainConfig | PretrainConfig  # what a run folder may be of
-
-__all__ = [
-    "DEFAULT_GAME",
-    "FOR_EVER",
-    "GAMES",
-    "LARGE",
-    "MANY",
-    "MIXED",
-    "PARTS",
-    "AuxiliaryConfig",
-    "BeliefConfig",
-    "ConfigError",
-    "FitConfig",
-    "GameConfig",
-    "GameRow",
-    "GoalConfig",
-    "GoalLearnerConfig",
-    "ImagineConfig",
-    "MemoryConfig",
-    "NetConfig",
-    "OpponentConfig",
-    "OpponentLearnerConfig",
-    "PPOConfig",
-    "PartName",
-    "PretrainConfig",
-    "PretrainGoal",
-    "PretrainOpponent",
-    "PretrainWorld",
-    "RunConfig",
-    "SearchConfig",
-    "StagHuntConfig",
-    "TrainConfig",
-    "WorldConfig",
-    "WorldLearnerConfig",
-    "check",
-    "check_above",
-    "check_range",
-    "check_whole",
-    "default_game",
-    "differing",
-    "find_game",
-    "flat",
-    "from_json",
-    "make_config",
-    "to_json",
-]

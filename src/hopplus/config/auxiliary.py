@@ -7,33 +7,36 @@ from typing import Annotated, ClassVar, Literal, TypeAlias
 
 import tyro
 
-from hopplus.config.check import LARGE, MANY, Above, ConfigError, check, check_fields
-from hopplus.config.models import GoalConfig, WorldConfig
-from hopplus.config.net import NetConfig
+from hopplus.config.check import (
+    MANY,
+    Between,
+    ConfigError,
+    Count,
+    Inside,
+    Positive,
+    Settings,
+    Share,
+    Weight,
+    check,
+)
+from hopplus.config.models import GoalConfig, NetConfig, WorldConfig
 
 PartName: TypeAlias = Literal["opponent", "goal", "belief", "world", "imagination"]
 
 
 @dataclass(frozen=True)
 class PartRule:
-    """Where the settings of a part are, and what it goes together with."""
+    """Where the settings of a part are, and what it stands on."""
 
     settings: str  # the field of `TrainConfig`
     needs: tuple[PartName, ...] = ()
-    not_with: Mapping[PartName, str] = field(default_factory=dict)  # and why
 
 
 PARTS: Mapping[PartName, PartRule] = MappingProxyType(
     {
         "opponent": PartRule("opponent"),
         "goal": PartRule("goal"),
-        "belief": PartRule(
-            "belief",
-            needs=("opponent",),
-            not_with={
-                "goal": "--parts has goal and belief, of which opponent models are told only one",
-            },
-        ),
+        "belief": PartRule("belief", needs=("opponent",)),
         "world": PartRule("world"),
         "imagination": PartRule("imagine", needs=("opponent", "world")),
     }
@@ -41,44 +44,41 @@ PARTS: Mapping[PartName, PartRule] = MappingProxyType(
 
 
 @dataclass(frozen=True)
-class AuxiliaryConfig:
+class AuxiliaryConfig(Settings):
     """What every part has that learns while the policy does."""
 
     from_run: Annotated[str | None, tyro.conf.arg(name="from")] = None
     """A run of `hopplus pretrain` to begin with; from scratch when not given."""
-    buffer: int = 16_384
+    buffer: Count = 16_384
     """Environment steps it keeps to learn from; rounded up to whole updates."""
-    every: int = 1
+    every: Annotated[int, Between(0, MANY)] = 1
     """Updates from one round of fitting to the next; 0 for never."""
-    fits: int = 4
+    fits: Count = 4
     """Gradient steps of a round."""
-    batch: int = 256
+    batch: Count = 256
     """Samples of a gradient step, for each seat."""
-    learning_rate: float = 2e-3
+    learning_rate: Positive = 2e-3
     """Step size of Adam."""
-    gradient_norm: float = 10.0
+    gradient_norm: Positive = 10.0
     """Largest norm of a gradient."""
     anneal: bool = False
     """Let the step size fall to zero over the run."""
-    prefix: ClassVar[str]  # of its options
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         held = self.from_run is None or isinstance(self.from_run, str)
         check(held, f"{self.prefix}from", self.from_run, "a run's folder")
-        ranges = dict.fromkeys(("buffer", "fits", "batch"), (1, MANY)) | {"every": (0, MANY)}
-        positive = dict.fromkeys(("learning_rate", "gradient_norm"), Above(0, LARGE))
-        check_fields(self, self.prefix, **ranges, **positive)
 
 
 @dataclass(frozen=True)
 class OpponentLearnerConfig(AuxiliaryConfig):
     """Models of the others' actions, one for each other seat."""
 
-    fits: int = 8
+    fits: Count = 8
     """Gradient steps of a round."""
-    batch: int = 128
+    batch: Count = 128
     """Samples of a gradient step, for each seat."""
-    learning_rate: float = 3e-3
+    learning_rate: Positive = 3e-3
     """Step size of Adam."""
     net: NetConfig = field(default_factory=lambda: NetConfig(hidden=32))
 
@@ -89,11 +89,11 @@ class OpponentLearnerConfig(AuxiliaryConfig):
 class WorldLearnerConfig(AuxiliaryConfig):
     """A world model for each seat."""
 
-    fits: int = 12
+    fits: Count = 12
     """Gradient steps of a round."""
-    batch: int = 64
+    batch: Count = 64
     """Samples of a gradient step, for each seat."""
-    learning_rate: float = 1e-2
+    learning_rate: Positive = 1e-2
     """Step size of Adam."""
     model: Annotated[WorldConfig, tyro.conf.arg(name="")] = field(  # --world.head, as in pretrain
         default_factory=lambda: WorldConfig(hidden=32)
@@ -106,34 +106,32 @@ class WorldLearnerConfig(AuxiliaryConfig):
 class GoalLearnerConfig(AuxiliaryConfig):
     """What the others are after, inferred from what a seat has seen."""
 
-    every: int = 4
+    every: Annotated[int, Between(0, MANY)] = 4
     """Updates from one round of fitting to the next; 0 for never."""
-    fits: int = 4
-    """Gradient steps of a round."""
-    batch: int = 16
+    batch: Count = 16
     """Games of a gradient step, for each seat, with all steps of an update."""
-    learning_rate: float = 5e-3
+    learning_rate: Positive = 5e-3
     """Step size of Adam."""
     about: Literal["joint", "each"] = "joint"
     """One goal for all others together, or one for each of them."""
     selector: Literal["optimistic", "conservative", "last", "random"] = "optimistic"
     """Which of the views that the others come to tells their goal: the one that is best for this
     seat, the worst, the last, or any."""
-    horizon: int = 5
+    horizon: Annotated[int, Between(1, 1000)] = 5
     """How many steps ahead such a view may be."""
-    mixing: float = 0.2
+    mixing: Share = 0.2
     """Share of the steps, of `batch` games of an update, at which the policy learns with the goal
     that hindsight selects instead of the inferred one, at the beginning."""
-    mixing_until: float = 0.2
+    mixing_until: Share = 0.2
     """Share of the run after which that has fallen to zero."""
-    kl: float = 0.1
+    kl: Weight = 0.1
     """Weight of the divergence from the selected goal."""
-    foresight: float = 0.0
+    foresight: Weight = 0.0
     """Weight of how well the inferred goals tell what the others do, by the models of them."""
     history: Literal["own", "each"] = "own"
     """The history is what this seat saw; or, with --goal.about each, what each of the others did,
     seen from its place and read by a network like the prior's before it is remembered."""
-    hidden: int = 16
+    hidden: Annotated[int, Between(1, 8192)] = 16
     """Numbers of the memory that a history is read into."""
     across: bool = False
     """Begin an episode of a trial with the history of those before."""
@@ -142,45 +140,31 @@ class GoalLearnerConfig(AuxiliaryConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        ranges = {"horizon": (1, 1000), "hidden": (1, 8192), "mixing": (0, 1)}
-        ranges |= {"mixing_until": (0, 1), "kl": (0, LARGE), "foresight": (0, LARGE)}
-        check_fields(self, self.prefix, **ranges)
         if self.history == "each" and self.about == "joint":
             raise ConfigError("--goal.history each needs --goal.about each")
 
 
 @dataclass(frozen=True)
-class ImagineConfig:
+class ImagineConfig(Settings):
     """Play that a seat only imagines, and learns from as well."""
 
-    real_ratio: float = 0.45
+    prefix: ClassVar[str] = "imagine."
+    real_ratio: Annotated[float, Inside(0, 1)] = 0.45
     """Share of real steps among those the policy is given, those after its seat has left among
     them; imagined ones are all of a seat that is there."""
-    horizon: int = 16
+    horizon: Annotated[int, Between(1, 1000)] = 16
     """Steps imagined from a real one at most."""
-    buffer: int = 16_384
+    buffer: Count = 16_384
     """Environment steps kept to begin from; rounded up to whole updates."""
     critic_on: Literal["real", "both"] = "real"
     """Whether values are learned from real steps alone or from imagined ones too."""
     reward: Literal["predicted", "clipped", "zero"] = "clipped"
     """Imagined rewards as predicted, kept to the range of those seen, or none."""
-    warm_up: int = 12_000
+    warm_up: Annotated[int, Between(0, 2**31 - 1)] = 12_000
     """Environment steps before anything is imagined."""
-    gate: float = 0.2
+    gate: Share = 0.2
     """The world model's error, the share of fresh real steps that it foresees wrongly, above which
     a seat learns from nothing imagined."""
-
-    def __post_init__(self) -> None:
-        held = isinstance(self.real_ratio, int | float) and 0 < self.real_ratio < 1
-        check(held, "imagine.real_ratio", self.real_ratio, "above 0 and below 1")
-        check_fields(
-            self,
-            "imagine.",
-            horizon=(1, 1000),
-            buffer=(1, MANY),
-            warm_up=(0, 2**31 - 1),
-            gate=(0, 1),
-        )
 
 
 def check_parts(parts: tuple[PartName, ...]) -> None:
@@ -188,9 +172,7 @@ def check_parts(parts: tuple[PartName, ...]) -> None:
     for name in parts:
         check(name in PARTS, "--parts", name, ", ".join(PARTS))
     for name in parts:
-        rule = PARTS[name]
-        if lacking := [need for need in rule.needs if need not in parts]:
+        if lacking := [need for need in PARTS[name].needs if need not in parts]:
             raise ConfigError(f"--parts has {name}, which needs {' and '.join(lacking)}")
-        for other, why in rule.not_with.items():
-            if other in parts:
-                raise ConfigError(why)
+    if "goal" in parts and "belief" in parts:
+        raise ConfigError("--parts has goal and belief, of which opponent models are told only one")

@@ -2,7 +2,8 @@
 
 import types
 import typing
-from typing import Any, Literal, NamedTuple
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 from hopplus.errors import ConfigError as ConfigError
 
@@ -29,18 +30,42 @@ def check_above(name: str, given: float | None, low: float, high: float) -> None
     check(held, name, given, f"above {low} and at most {high}")
 
 
-class Above(NamedTuple):
-    """A range without its lower end."""
+class Between(NamedTuple):
+    """What a number may be: in a field's type, `size: Annotated[int, Between(1, 32)]`."""
 
     low: float
     high: float
 
 
-def check_fields(config: Any, prefix: str, **ranges: tuple[float, float]) -> None:
-    """Raise `ConfigError` for a field that is not what its type says (a number, a switch, one of
-    some words), or whose number is out of its range."""
+class Above(Between):
+    """The same without the lower end."""
+
+
+class Inside(Between):
+    """The same without either end."""
+
+
+Share: TypeAlias = Annotated[float, Between(0, 1)]
+Weight: TypeAlias = Annotated[float, Between(0, LARGE)]
+Positive: TypeAlias = Annotated[float, Above(0, LARGE)]
+Count: TypeAlias = Annotated[int, Between(1, MANY)]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Settings that check themselves when made, by the types of their fields."""
+
+    prefix: ClassVar[str]  # of their options
+
+    def __post_init__(self) -> None:
+        check_fields(self, self.prefix)
+
+
+def check_fields(config: Any, prefix: str) -> None:
+    """Raise `ConfigError` for a field that is not what its type says: a number, one of a range, a
+    switch, one of some words."""
     check_whole(config, prefix)
-    for name, hint in typing.get_type_hints(type(config)).items():
+    for name, hint in typing.get_type_hints(type(config), include_extras=True).items():
         given, called = getattr(config, name), f"{prefix}{name}"
         if hint is bool:
             check(isinstance(given, bool), called, given, "yes or no")
@@ -48,9 +73,14 @@ def check_fields(config: Any, prefix: str, **ranges: tuple[float, float]) -> Non
             words = typing.get_args(hint)
             allowed = " or ".join(words) if len(words) == 2 else ", ".join(words)
             check(given in words, called, given, allowed)
-    for name, (low, high) in ranges.items():
-        inside = check_above if isinstance(ranges[name], Above) else check_range
-        inside(f"{prefix}{name}", getattr(config, name), low, high)
+        for limit in getattr(hint, "__metadata__", ()):
+            match limit:
+                case Above():
+                    check_above(called, given, *limit)
+                case Inside(low, high):
+                    check(low < given < high, called, given, f"above {low} and below {high}")
+                case Between():
+                    check_range(called, given, *limit)
 
 
 def option(name: str) -> str:

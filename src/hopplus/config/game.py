@@ -8,9 +8,9 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from hopplus.config.check import LARGE, ConfigError, check, check_range, check_whole
+from hopplus.config.check import LARGE, Between, ConfigError, Weight, check, check_fields
 from hopplus.registry import Registry
 
 
@@ -47,64 +47,47 @@ class StagHuntConfig(GameConfig):
 
     name: Literal["stag-hunt-v1"] = "stag-hunt-v1"
     """The game and the version of its rules."""
-    size: int = 4
+    size: Annotated[int, Between(1, 32)] = 4
     """Cells along a side of the board, where height or width is not given."""
-    height: int | None = None
+    height: Annotated[int | None, Between(1, 32)] = None
     """Rows of the board."""
-    width: int | None = None
+    width: Annotated[int | None, Between(1, 32)] = None
     """Columns of the board."""
-    seats: int = 4
+    seats: Annotated[int, Between(2, 8)] = 4
     """Players at the board, 2 to 8."""
-    stags: int = 1
+    stags: Annotated[int, Between(0, 4096)] = 1
     """Stags on the board."""
-    hares: int = 4
+    hares: Annotated[int, Between(0, 4096)] = 4
     """Hares on the board."""
-    obstacles: int = 0
+    obstacles: Annotated[int, Between(0, 4096)] = 0
     """Obstacle pieces of three or four cells, straight or bent [2]."""
-    boards: int = 256
+    boards: Annotated[int, Between(1, 65536)] = 256
     """Boards with obstacles in the bank that episodes draw from [2]."""
-    board_seed: int = 0
+    board_seed: Annotated[int, Between(0, 2**32 - 1)] = 0
     """Seed of that bank."""
     stag_hunters: int = 2
     """Players it takes to catch a stag [6]."""
-    stag_reward: float = 10.0
+    stag_reward: Weight = 10.0
     """What a stag is worth [7]."""
-    hare_reward: float = 1.0
+    hare_reward: Weight = 1.0
     """What a hare is worth [7]."""
-    time_reward: float = 0.0
+    time_reward: Annotated[float, Between(-LARGE, LARGE)] = 0.0
     """What every present player gets each step [7]."""
     strength: tuple[float, ...] = field(default_factory=tuple)
     """Share of each seat in a catch, one number per seat; equal when not given [7]."""
-    horizon: int = 35
+    horizon: Annotated[int, Between(1, 10_000)] = 35
     """Steps of an episode at most [9]."""
-    grace: int | None = None
+    grace: Annotated[int | None, Between(0, 10_000)] = None
     """Steps after the first catch at which the episode ends; never when not given [9]."""
-    sight: int | None = None
+    sight: Annotated[int | None, Between(0, 10_000)] = None
     """Cells a player sees in each direction; everything when not given [10]."""
 
     def __post_init__(self) -> None:
-        check(self.name == "stag-hunt-v1", "game.name", self.name, "stag-hunt-v1")
-        check_whole(self, "game.")
-        for name in ("size", "height", "width"):
-            check_range(f"game.{name}", getattr(self, name), 1, 32)
-        check_range("game.seats", self.seats, 2, 8)
-        for name in ("stags", "hares", "obstacles"):
-            check_range(f"game.{name}", getattr(self, name), 0, 4096)
+        check_fields(self, "game.")
         check(self.stags + self.hares >= 1, "game.stags + --game.hares", 0, "at least 1")
-        check_range("game.boards", self.boards, 1, 65536)
-        check_range("game.board_seed", self.board_seed, 0, 2**32 - 1)
-        check(
-            1 <= self.stag_hunters <= self.seats,
-            "game.stag_hunters",
-            self.stag_hunters,
-            f"from 1 to --game.seats, which is {self.seats}",
-        )
-        for name in ("stag_reward", "hare_reward"):
-            check_range(f"game.{name}", getattr(self, name), 0, LARGE)
-        check_range("game.time_reward", self.time_reward, -LARGE, LARGE)
-        check_range("game.horizon", self.horizon, 1, 10_000)
-        for name in ("grace", "sight"):
-            check_range(f"game.{name}", getattr(self, name), 0, 10_000)
+        allowed = f"from 1 to --game.seats, which is {self.seats}"
+        held = 1 <= self.stag_hunters <= self.seats
+        check(held, "game.stag_hunters", self.stag_hunters, allowed)
         self._check_strength()
         self._check_room()
 
@@ -112,24 +95,12 @@ class StagHuntConfig(GameConfig):
         return replace(self, strength=(1.0,) * (self.seats - 1) + (2.0,))
 
     def _check_strength(self) -> None:
-        check(
-            len(self.strength) in (0, self.seats),
-            "game.strength",
-            self.strength,
-            f"empty or one number for each of the {self.seats} seats",
-        )
-        check(
-            all(math.isfinite(s) and s > 0 for s in self.strength),
-            "game.strength",
-            self.strength,
-            "above 0 for every seat",
-        )
-        check(
-            sum(self.weights) <= 4096,
-            "game.strength",
-            self.strength,
-            "in proportions of small whole numbers, such as 1 1 1 2.5",
-        )
+        one_each = f"empty or one number for each of the {self.seats} seats"
+        check(len(self.strength) in (0, self.seats), "game.strength", self.strength, one_each)
+        positive = all(math.isfinite(s) and s > 0 for s in self.strength)
+        check(positive, "game.strength", self.strength, "above 0 for every seat")
+        small = "in proportions of small whole numbers, such as 1 1 1 2.5"
+        check(sum(self.weights) <= 4096, "game.strength", self.strength, small)
 
     def _check_room(self) -> None:
         pieces = self.seats + self.stags + self.hares

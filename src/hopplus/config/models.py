@@ -1,48 +1,96 @@
-"""Settings of the learned models and of fitting them to recorded play."""
+"""Settings of networks and models, and of fitting these to recorded play."""
 
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Literal, TypeAlias
 
 import tyro
 
-from hopplus.config.check import LARGE, MANY, Above, ConfigError, check, check_fields
-from hopplus.config.net import NetConfig
+from hopplus.config.check import (
+    LARGE,
+    Above,
+    Between,
+    ConfigError,
+    Count,
+    Inside,
+    Positive,
+    Settings,
+    Share,
+    Weight,
+    check,
+)
 
 
 @dataclass(frozen=True)
-class GoalConfig:
+class NetConfig(Settings):
+    """A network over views."""
+
+    prefix: ClassVar[str] = "net."
+    kind: Literal["mlp", "conv", "centred"] = "mlp"
+    """Dense layers, a 3x3 convolution below them, or dense layers over the board as seen from the
+    seat's own cell."""
+    hidden: Annotated[int, Between(1, 8192)] = 64
+    """Width of the dense layers."""
+    layers: Annotated[int, Between(1, 16)] = 2
+    """How many dense layers."""
+    channels: Annotated[int, Between(1, 1024)] = 16
+    """Channels of the convolution."""
+
+
+@dataclass(frozen=True)
+class MemoryConfig(Settings):
+    """A recurrent memory of what a seat has seen, which its policy is told."""
+
+    prefix: ClassVar[str] = "memory."
+    kind: Literal["none", "episode", "trial"] = "none"
+    """None, kept within an episode, or kept across the episodes of a trial against the same
+    co-players."""
+    size: Annotated[int, Between(1, 8192)] = 64
+    """Numbers of the memory."""
+
+
+@dataclass(frozen=True)
+class GoalConfig(Settings):
     """What a goal is: the code that a variational autoencoder gives a view."""
 
+    prefix: ClassVar[str] = "goal.prior."
     kind: Literal["gaussian", "discrete"] = "gaussian"
     """A vector of numbers, or one of several categories (straight-through Gumbel-softmax)."""
-    size: int = 16
+    size: Annotated[int, Between(2, 64)] = 16
     """Numbers of a goal, or categories, 2 to 64."""
     loss: Literal["reconstruction", "action"] = "action"
     """Goals tell the view they come from, or the actions that led there."""
-    kl: float = 0.001
+    kl: Weight = 0.001
     """Weight of the divergence from the prior."""
-    ahead: int = 5
+    ahead: Annotated[int, Between(0, 1000)] = 5
     """The action loss: a goal is of a view at most so many steps after the action. With 0 it is of
     the view at the action, which it then has to tell alone."""
-    temperature: float = 1.0
+    temperature: Positive = 1.0
     """Of the Gumbel-softmax."""
     net: NetConfig = field(default_factory=lambda: NetConfig(kind="centred", hidden=128))
 
-    def __post_init__(self) -> None:
-        check_fields(
-            self,
-            "goal.prior.",
-            size=(2, 64),
-            kl=(0, LARGE),
-            ahead=(0, 1000),
-            temperature=Above(0, LARGE),
-        )
+
+@dataclass(frozen=True)
+class BeliefConfig(Settings):
+    """A belief over the kinds of things on the board, about each other seat."""
+
+    prefix: ClassVar[str] = "belief."
+    discount: Share = 0.98
+    """What a catch seen earlier counts beside the next one."""
+    floor: Annotated[float, Above(0, 1)] = 0.05
+    """Chance that the others do anything at all, so that no one act decides."""
+    across: bool = True
+    """Begin an episode with what was seen in those before, of the same trial if the others are
+    drawn for each."""
+
+    none: bool = False
+    """A further goal beside the kinds of things: none of them, of those who take nothing."""
 
 
 @dataclass(frozen=True)
-class OpponentConfig:
+class OpponentConfig(Settings):
     """A model of what another player does."""
 
+    prefix: ClassVar[str] = "opponent."
     goal: Literal["none", "caught", "hindsight"] = "none"
     """What it is told: nothing, the kind of thing the player takes in the end, or the goal of a
     view that the player has later on (needs --goal-run). The last two look into the future."""
@@ -50,79 +98,66 @@ class OpponentConfig:
     """Weigh classes by how rare they are."""
     net: NetConfig = field(default_factory=lambda: NetConfig(kind="centred", hidden=256))
 
-    def __post_init__(self) -> None:
-        check_fields(self, "opponent.")
-
 
 @dataclass(frozen=True)
-class WorldConfig:
+class WorldConfig(Settings):
     """A model of what a joint action brings."""
 
+    prefix: ClassVar[str] = "world."
     head: Literal["structured", "cells"] = "structured"
     """A player is in one cell or gone and prey live or not, or every cell of every plane for
     itself."""
-    hidden: int = 64
+    hidden: Annotated[int, Between(1, 8192)] = 64
     """Width of its layers."""
     channel_weights: tuple[float, ...] = ()
     """Weight of each plane in the loss, one number per plane; all 1 when not given. The structured
     head has nothing to learn about obstacles."""
 
     def __post_init__(self) -> None:
-        check_fields(self, "world.", hidden=(1, 8192))
+        super().__post_init__()
         held = all(0 <= weight <= LARGE for weight in self.channel_weights)
         allowed = f"from 0 to {LARGE} for each plane"
         check(held, "world.channel_weights", self.channel_weights, allowed)
 
 
 @dataclass(frozen=True)
-class FitConfig:
+class FitConfig(Settings):
     """How a model is fitted."""
 
-    epochs: int = 20
+    prefix: ClassVar[str] = "fit."
+    epochs: Count = 20
     """Passes over the data at most."""
-    batch: int = 512
+    batch: Count = 512
     """Samples of a gradient step."""
-    learning_rate: float = 2e-3
+    learning_rate: Positive = 2e-3
     """Step size of Adam at the beginning; it falls to zero over the epochs."""
-    weight_decay: float = 0.0
+    weight_decay: Weight = 0.0
     """Of AdamW."""
-    gradient_norm: float = 10.0
+    gradient_norm: Positive = 10.0
     """Largest norm of a gradient."""
-    held_out: float = 0.1
+    held_out: Annotated[float, Inside(0, 1)] = 0.1
     """Share of the episodes that is kept for measuring."""
-    patience: int = 5
+    patience: Count = 5
     """Epochs without a better held-out loss after which a seed stops."""
-
-    def __post_init__(self) -> None:
-        ranges = dict.fromkeys(("epochs", "batch", "patience"), (1, MANY))
-        positive = dict.fromkeys(("learning_rate", "gradient_norm"), Above(0, LARGE))
-        check_fields(self, "fit.", **ranges, **positive, weight_decay=(0, LARGE))
-        check(0 < self.held_out < 1, "fit.held_out", self.held_out, "above 0 and below 1")
 
 
 @dataclass(frozen=True)
-class _Pretrain:
+class _Pretrain(Settings):
+    prefix: ClassVar[str] = "--"
     data: str
     """The folder of recorded play, from `hopplus collect`."""
-    seeds: int = 1
+    seeds: Annotated[int, Between(1, 4096)] = 1
     """Independent fits, side by side in one program."""
-    seed: int = 0
+    seed: Annotated[int, Between(0, 2**31 - 1)] = 0
     """The first seed; the others follow it."""
-    keep: int = 2
+    keep: Annotated[int, Between(1, 4096)] = 2
     """Checkpoints to keep, besides the best."""
-    measure_every: int = 1
+    measure_every: Count = 1
     """Epochs from one set of measures and pictures to the next; there is one at the end anyway."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check(isinstance(self.data, str), "--data", self.data, "a folder")
-        check_fields(
-            self,
-            "--",
-            seeds=(1, 4096),
-            seed=(0, 2**31 - 1),
-            keep=(1, 4096),
-            measure_every=(1, MANY),
-        )
 
 
 @dataclass(frozen=True)

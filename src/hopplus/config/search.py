@@ -1,62 +1,50 @@
 """Settings of looking ahead."""
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Annotated, ClassVar, Literal
 
-from hopplus.config.check import LARGE, Above, ConfigError, check, check_fields
+from hopplus.config.check import Between, ConfigError, Positive, Settings, Share, Weight, check
 
 MOST = 2**10  # steps ahead
 
 
 @dataclass(frozen=True)
-class SearchConfig:
+class SearchConfig(Settings):
     """How a seat looks ahead before it acts."""
 
-    simulations: int | None = None
+    prefix: ClassVar[str] = "search."
+    simulations: Annotated[int | None, Between(0, 2**15)] = None
     """Moments each tree looks at, one after the other, or of one step, behind each action; 0 for no
     search; when not given, as the player has learned."""
     kind: Literal["tree", "one-step"] = "tree"
     """Grow trees, or look at what is behind each action and no further."""
     world: Literal["true", "learned"] = "true"
     """The rules of the game, applied to what the seat sees, or the player's own model of them."""
-    infer_every: int = 0
+    infer_every: Annotated[int, Between(0, MOST)] = 0
     """Steps ahead after which goals are inferred again; 0 for in the first moment only."""
-    trees: int = 3
+    trees: Annotated[int, Between(1, 2**10)] = 3
     """Trees of a decision, each with chances of its own; their values are averaged."""
-    depth: int = 0
+    depth: Annotated[int, Between(0, MOST)] = 0
     """Steps that a tree looks ahead at most; 0 for as many as there are."""
-    discount: float | None = None
+    discount: Annotated[float | None, Between(0, 1)] = None
     """What a reward is worth a step later; when not given, what it is to the player's values."""
-    exploration: float = 1.0
+    exploration: Weight = 1.0
     """PUCT's weight of the prior against the values found."""
     values: Literal["scaled", "raw"] = "scaled"
     """Compare values from 0 to 1, between the worst and the best of a moment, or as they are."""
-    outcomes: int = 1
+    outcomes: Annotated[int, Between(1, 2**10)] = 1
     """Draws of what the others do that are told apart behind each action."""
-    noise: float = 0.0
+    noise: Share = 0.0
     """Share of Dirichlet noise in the prior of the first moment."""
-    noise_alpha: float = 0.3
+    noise_alpha: Positive = 0.3
     """How even that noise is."""
     choice: Literal["values", "visits"] = "visits"
     """Act by the values of the actions or by how often they were looked at."""
-    temperature: float = 0.25
+    temperature: Weight = 0.25
     """Of the choice; 0 takes the best."""
 
     def __post_init__(self) -> None:
-        check_fields(
-            self,
-            "search.",
-            simulations=(0, 2**15),
-            infer_every=(0, 2**10),
-            trees=(1, 2**10),
-            depth=(0, MOST),
-            discount=(0, 1),
-            exploration=(0, LARGE),
-            outcomes=(1, 2**10),
-            noise=(0, 1),
-            noise_alpha=Above(0, LARGE),
-            temperature=(0, LARGE),
-        )
+        super().__post_init__()
         held = not (self.kind == "one-step" and self.choice == "visits")
         check(held, "search.choice", self.choice, "values with one step, which looks at all alike")
 

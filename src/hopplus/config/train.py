@@ -1,7 +1,7 @@
 """Settings of PPO and of a training run."""
 
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from hopplus.config.auxiliary import (
     PARTS,
@@ -13,20 +13,19 @@ from hopplus.config.auxiliary import (
     WorldLearnerConfig,
     check_parts,
 )
-from hopplus.config.belief import BeliefConfig
 from hopplus.config.check import (
     LARGE,
-    MANY,
-    Above,
+    Between,
     ConfigError,
+    Count,
+    Positive,
+    Settings,
+    Share,
+    Weight,
     check,
-    check_fields,
-    check_range,
-    check_whole,
 )
 from hopplus.config.game import GameConfig, default_game
-from hopplus.config.memory import MemoryConfig
-from hopplus.config.net import NetConfig
+from hopplus.config.models import BeliefConfig, MemoryConfig, NetConfig
 from hopplus.config.search import SearchConfig
 
 MIXED = "|"  # between the names of players of whom one sits there, drawn for each trial
@@ -35,56 +34,48 @@ FOR_EVER = 2**30  # episodes of a trial that never ends
 
 
 @dataclass(frozen=True)
-class PPOConfig:
+class PPOConfig(Settings):
     """How a policy improves."""
 
-    games: int = 256
+    prefix: ClassVar[str] = "ppo."
+    games: Count = 256
     """Games side by side."""
-    unroll: int = 16
+    unroll: Count = 16
     """Steps of each game between updates."""
-    epochs: int = 4
+    epochs: Count = 4
     """Passes over the steps of an update."""
-    minibatches: int = 4
+    minibatches: Count = 4
     """Parts of a pass, one gradient step each."""
-    learning_rate: float = 1e-3
+    learning_rate: Positive = 1e-3
     """Step size of Adam."""
     anneal: bool = True
     """Let the step size fall to zero over the run."""
-    clip: float = 0.2
+    clip: Positive = 0.2
     """How far the policy may move in an update."""
-    value_clip: float = 1.0
+    value_clip: Positive = 1.0
     """How far a value may move in an update."""
-    value_weight: float = 0.5
+    value_weight: Weight = 0.5
     """Weight of the value loss."""
-    entropy: float = 0.05
+    entropy: Weight = 0.05
     """Weight of the entropy bonus at the beginning."""
-    entropy_end: float | None = 0.003
+    entropy_end: Annotated[float | None, Between(0, LARGE)] = 0.003
     """Weight of the entropy bonus at the end, reached linearly; as at the beginning when None."""
-    gradient_norm: float = 0.5
+    gradient_norm: Positive = 0.5
     """Largest norm of a gradient."""
-    discount: float = 1.0
+    discount: Share = 1.0
     """What a reward is worth a step later; below 1, near hares beat far stags on large boards."""
-    gae_lambda: float = 0.95
+    gae_lambda: Share = 0.95
     """GAE's lambda; 1 is the Monte-Carlo return."""
-    prosociality: float = 0.0
+    prosociality: Share = 0.0
     """Share of everyone's mean reward in a seat's own, from 0 to 1."""
     parameters: Literal["independent", "shared"] = "independent"
     """One set of parameters per seat, or one for all."""
 
     def __post_init__(self) -> None:
-        ranges = dict.fromkeys(("games", "unroll", "epochs", "minibatches"), (1, MANY))
-        ranges |= dict.fromkeys(("value_weight", "entropy", "entropy_end"), (0, LARGE))
-        ranges |= dict.fromkeys(("discount", "gae_lambda", "prosociality"), (0, 1))
-        positive = dict.fromkeys(
-            ("learning_rate", "clip", "value_clip", "gradient_norm"), Above(0, LARGE)
-        )
-        check_fields(self, "ppo.", **ranges, **positive)
-        check(
-            (self.games * self.unroll) % self.minibatches == 0,
-            "ppo.minibatches",
-            self.minibatches,
-            f"a divisor of --ppo.games times --ppo.unroll, which is {self.games * self.unroll}",
-        )
+        super().__post_init__()
+        held = self.steps % self.minibatches == 0
+        allowed = f"a divisor of --ppo.games times --ppo.unroll, which is {self.steps}"
+        check(held, "ppo.minibatches", self.minibatches, allowed)
 
     @property
     def steps(self) -> int:
@@ -93,10 +84,11 @@ class PPOConfig:
 
 
 @dataclass(frozen=True)
-class TrainConfig:
+class TrainConfig(Settings):
     """A whole training run."""
 
     kind: ClassVar[str] = "training"
+    prefix: ClassVar[str] = "--"
     game: GameConfig = field(default_factory=default_game)
     net: NetConfig = field(default_factory=NetConfig)
     ppo: PPOConfig = field(default_factory=PPOConfig)
@@ -114,7 +106,7 @@ class TrainConfig:
     """What a player makes of the others, which its policy and its models of them are given: a name
     of the table (none, recurrent, goals, belief, oracle) or module:attribute for one's own. When
     not given, what --memory.kind and --parts ask for."""
-    trial: int = 1
+    trial: Annotated[int, Between(1, FOR_EVER)] = 1
     """Episodes of a trial: as many are played against the same co-players, where it is drawn."""
     seats: str | None = None
     """Who sits where: learn, a scripted player or one's own (module:function), a run's (runs/a,
@@ -122,55 +114,42 @@ class TrainConfig:
     train_against: Literal["all"] | None = None
     """Who sits in the other seats of a single learner: all is every mixture of the game's scripted
     players, drawn for each trial. Instead of --seats."""
-    steps: int = 1_000_000
+    steps: Annotated[int, Between(1, MOST_STEPS)] = 1_000_000
     """Environment steps of each seed at most; whole updates are played, one at least."""
-    seeds: int = 1
+    seeds: Annotated[int, Between(1, 4096)] = 1
     """Independent runs, side by side in one program."""
-    seed: int = 0
+    seed: Annotated[int, Between(0, 2**31 - 1)] = 0
     """The first seed; the others follow it."""
-    checkpoint_every: int = 50
+    checkpoint_every: Count = 50
     """Updates between checkpoints."""
-    keep: int = 3
+    keep: Count = 3
     """Checkpoints to keep, besides the best."""
 
     def __post_init__(self) -> None:
-        check_whole(self, "--")
+        super().__post_init__()
         held = self.seats is None or isinstance(self.seats, str)
         check(held, "--seats", self.seats, "names separated by commas")
         held = self.train_against in (None, "all")
         check(held, "--train-against", self.train_against, "all, or not given")
         if self.train_against and self.seats:
             raise ConfigError("--seats and --train-against both say who sits there: give one")
-        check_range("--steps", self.steps, 1, MOST_STEPS)
-        check_range("--seeds", self.seeds, 1, 4096)
-        for name in ("checkpoint_every", "keep"):
-            check_range(f"--{name}", getattr(self, name), 1, MANY)
-        check_range("--trial", self.trial, 1, FOR_EVER)
-        check_range("--seed", self.seed, 0, 2**31 - 1)
         check_parts(self.parts)
-        if self.search.simulations:
-            self._check_search()
         self._check_context()
+        ppo, alone = self.ppo, self.ppo.prosociality == 0
+        if self.search.simulations:
+            allowed = "0 with a search, which looks for own rewards"
+            check(alone, "ppo.prosociality", ppo.prosociality, allowed)
+            held = "imagination" not in self.parts
+            check(held, "--parts", self.parts, "without imagination where a search is learned from")
         if "goal" in self.parts:
-            check(
-                self.ppo.unroll >= 2, "ppo.unroll", self.ppo.unroll, "2 or more with the goal part"
-            )
+            check(ppo.unroll >= 2, "ppo.unroll", ppo.unroll, "2 or more with the goal part")
             held = self.goal.foresight == 0 or "opponent" in self.parts
             check(held, "goal.foresight", self.goal.foresight, "0 without the opponent part")
         if "imagination" in self.parts:
-            check(
-                self.ppo.prosociality == 0,
-                "ppo.prosociality",
-                self.ppo.prosociality,
-                "0 with imagination, where nobody knows what others get once the seat has left",
+            allowed = (
+                "0 with imagination, where nobody knows what others get once the seat has left"
             )
-
-    def _check_search(self) -> None:
-        """What learning from a search goes together with."""
-        given = self.ppo.prosociality
-        check(given == 0, "ppo.prosociality", given, "0 with a search, which looks for own rewards")
-        held = "imagination" not in self.parts
-        check(held, "--parts", self.parts, "without imagination where a search is learned from")
+            check(alone, "ppo.prosociality", ppo.prosociality, allowed)
 
     def _check_context(self) -> None:
         """That there is one answer to what a player makes of the others."""

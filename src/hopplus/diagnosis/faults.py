@@ -21,8 +21,8 @@ from hopplus.models.part import Metrics
 from hopplus.models.sampling import draw
 from hopplus.planning.dynamics import LearnedDynamics, Observation, Transition
 from hopplus.players.actor import Actor
-from hopplus.players.choice import act_from
 from hopplus.players.parameters import PlayerParams
+from hopplus.players.player import act_from
 from hopplus.types import Act, Memory, Trajectory, View
 
 SEAT = 2  # whom a fault of one seat hits

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple, Protocol
 
 import jax
 
-from hopplus.types import Outcome, View
+from hopplus.types import Outcome, View, ViewShape
 
 
 class Target(NamedTuple):
@@ -31,81 +31,66 @@ class Game(Protocol):
     @property
     def seats(self) -> int: ...
     @property
-    def shape(self) -> tuple[int, int, int]:
+    def shape(self) -> ViewShape:
         """Height, width and planes of a view."""
-        ...
 
     @property
     def action_names(self) -> tuple[str, ...]:
         """[A] the actions in words."""
-        ...
 
     @property
     def horizon(self) -> int: ...
     @property
     def targets(self) -> Mapping[str, Target]:
         """The kinds of things on the board, in the order of `Outcome.took`."""
-        ...
 
     @property
     def hidden(self) -> str | None:
         """What rules depend on and a view does not show, in words; None for nothing. Chance that is
         still to come is not meant."""
-        ...
 
     @property
     def sees_all(self) -> bool:
         """Whether a view shows the whole board, so that nobody comes into sight or goes out."""
-        ...
 
     @property
     def symmetric(self) -> bool:
         """Whether the rules treat all seats alike."""
-        ...
 
     @property
     def best_joint_return(self) -> float:
         """What all seats together can get from an episode at most."""
-        ...
 
     def describe(self) -> tuple[str, Mapping[str, Any]]:
         """The game and its settings in one line, as a text with {places} and what belongs there, so
         that a page can say it in the reader's language."""
-        ...
 
     def init(self, key: jax.Array) -> Any:
         """Draw the start of an episode."""
-        ...
 
     def step(self, state: Any, joint: jax.Array, key: jax.Array) -> tuple[Any, Outcome]:
         """Play one action per seat, [N] int32, all at once; `key` draws whatever is left to chance.
 
         The same state, joint and key always do the same, so a step can be repeated from them.
         """
-        ...
 
     def view(self, state: Any, seat: jax.Array | int) -> View:
         """What a seat sees."""
-        ...
 
     def seen(self, view: View) -> Any:
         """The state that a seat sees, with the seats in the view's order, own first.
 
         Rules applied to it do what they do to the real one, unless something is `hidden`.
         """
-        ...
 
     def present(self, state: Any) -> jax.Array:
         """[N] bool, the seats still on the board."""
-        ...
 
     def parse(self, text: str) -> Any:
         """Read a layout as the start of an episode; seats and things not in it are gone."""
-        ...
 
     def show(self, state: Any) -> str:
         """Write the board as a layout."""
-        ...
 
 
 def board_size(game: Game) -> str:

@@ -27,51 +27,43 @@ def read(text: str, rows: int, columns: int, seats: int, letters: str) -> Board:
     lines = [line.split() for line in text.strip().splitlines() if line.strip()]
     if len(lines) != rows:
         raise ConfigError(f"the layout has {len(lines)} rows but the board has {rows}")
-    obstacles: set[int] = set()
-    seated: dict[int, int] = {}
-    things: dict[str, list[int]] = {letter: [] for letter in letters}
-    for row, line in enumerate(lines):
+    seated: set[str] = set()
+    for row, line in enumerate(lines, 1):
         if len(line) != columns:
             raise ConfigError(
-                f"row {row + 1} of the layout has {len(line)} cells but the board is {columns} wide"
+                f"row {row} of the layout has {len(line)} cells but the board is {columns} wide"
             )
-        for column, cell in enumerate(line):
-            place = row * columns + column
-            if cell == "#":
-                obstacles.add(place)
-            elif cell != ".":
-                for symbol in cell:
-                    where = f"{symbol!r} in row {row + 1}, column {column + 1} of the layout"
-                    if symbol in things:
-                        things[symbol].append(place)
-                    elif not (symbol.isascii() and symbol.isdigit()):
-                        raise ConfigError(
-                            f"{where} is not one of . # {' '.join(letters)} or a seat number"
-                        )
-                    elif int(symbol) >= seats:
-                        raise ConfigError(f"{where} is not a seat from 0 to {seats - 1}")
-                    elif int(symbol) in seated:
-                        raise ConfigError(f"{where} appears twice")
-                    else:
-                        seated[int(symbol)] = place
-    if not seated or not any(things.values()):
+        for column, cell in enumerate(line, 1):
+            for symbol in "" if cell in ("#", ".") else cell:
+                where = f"{symbol!r} in row {row}, column {column} of the layout"
+                if symbol in letters:
+                    continue
+                if not (symbol.isascii() and symbol.isdigit()):
+                    raise ConfigError(
+                        f"{where} is not one of . # {' '.join(letters)} or a seat number"
+                    )
+                if int(symbol) >= seats:
+                    raise ConfigError(f"{where} is not a seat from 0 to {seats - 1}")
+                if symbol in seated:
+                    raise ConfigError(f"{where} appears twice")
+                seated.add(symbol)
+    board = taken_apart(text)
+    if not board.seats or not board.things:
         raise ConfigError("the layout needs at least one seat and one thing to go after")
-    return Board(frozenset(obstacles), seated, things)
+    return board._replace(things={letter: board.things.get(letter, []) for letter in letters})
 
 
 def taken_apart(text: str) -> Board:
     """A layout as `write` gives it taken apart; all letters are things, and none may be there."""
-    obstacles: set[int] = set()
-    board = Board(frozenset(), {}, {})
-    for place, cell in enumerate(text.split()):
-        if cell == "#":
-            obstacles.add(place)
-        for symbol in cell if cell not in "#." else "":
+    cells = text.split()
+    board = Board(frozenset(place for place, cell in enumerate(cells) if cell == "#"), {}, {})
+    for place, cell in enumerate(cells):
+        for symbol in "" if cell in ("#", ".") else cell:
             if symbol.isdigit():
                 board.seats[int(symbol)] = place
             else:
                 board.things.setdefault(symbol, []).append(place)
-    return board._replace(obstacles=frozenset(obstacles))
+    return board
 
 
 def write(cells: Sequence[str], columns: int) -> str:

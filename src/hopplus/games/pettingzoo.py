@@ -50,15 +50,15 @@ class HopplusEnv(ParallelEnv[str, Observation, int]):
             raise ConfigError(f"render_mode is {render_mode!r} but must be one of {RENDER_MODES}")
         self.game = game
         self.metadata = {
-            "name": self.game.name,
+            "name": game.name,
             "render_modes": list(RENDER_MODES),
             "render_fps": 3,
             "is_parallelizable": True,
         }
         self.render_mode = render_mode
-        self.possible_agents = [f"player_{seat}" for seat in range(self.game.seats)]
+        self.possible_agents = [f"player_{seat}" for seat in range(game.seats)]
         self.agents: list[str] = []
-        actions = len(self.game.action_names)
+        actions = len(game.action_names)
         self._seat = {name: seat for seat, name in enumerate(self.possible_agents)}
         self._action_spaces = {n: gymnasium.spaces.Discrete(actions) for n in self._seat}
         self._observation_spaces = {n: self._observation_space() for n in self._seat}

@@ -4,8 +4,7 @@ Prey are one array, stags first, then hares, so that every rule about a catch is
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from types import MappingProxyType
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import equinox as eqx
@@ -17,7 +16,7 @@ from hopplus.config import ConfigError, StagHuntConfig
 from hopplus.games import grid, layout
 from hopplus.games.game import Target
 from hopplus.games.sprites import SPRITES
-from hopplus.types import Outcome, View
+from hopplus.types import Outcome, View, ViewShape
 
 HUNT_STAG, HUNT_HARE = 5, 6
 LETTERS = "Sh"  # how stags and hares are written in a layout
@@ -58,7 +57,7 @@ class StagHunt:
         return self.config.seats
 
     @property
-    def shape(self) -> tuple[int, int, int]:
+    def shape(self) -> ViewShape:
         return self.config.rows, self.config.columns, self.seats + 3
 
     @property
@@ -71,12 +70,10 @@ class StagHunt:
 
     @property
     def targets(self) -> Mapping[str, Target]:
-        return MappingProxyType(
-            {
-                "stag": Target(self.seats + 1, HUNT_STAG, LETTERS[0], SPRITES["S"]),
-                "hare": Target(self.seats + 2, HUNT_HARE, LETTERS[1], SPRITES["h"]),
-            }
-        )
+        return {
+            "stag": Target(self.seats + 1, HUNT_STAG, LETTERS[0], SPRITES["S"]),
+            "hare": Target(self.seats + 2, HUNT_HARE, LETTERS[1], SPRITES["h"]),
+        }
 
     @property
     def hidden(self) -> str | None:
@@ -123,11 +120,11 @@ class StagHunt:
         pieces = c.seats + c.stags + c.hares
         cells = grid.distinct_places(key, bank.cells[board], bank.free[board], pieces)
         return self._start(
-            bank.walls[board],
-            cells[: c.seats],
-            jnp.ones(c.seats, bool),
-            cells[c.seats :],
-            jnp.ones(c.stags + c.hares, bool),
+            walls=bank.walls[board],
+            seats=cells[: c.seats],
+            present=jnp.ones(c.seats, bool),
+            prey=cells[c.seats :],
+            alive=jnp.ones(c.stags + c.hares, bool),
         )
 
     def step(
@@ -137,7 +134,7 @@ class StagHunt:
         c = self.config
         joint = joint.astype(jnp.int32)
         on_prey = (state.seats[:, None] == state.prey) & state.alive & state.present[:, None]
-        hunts = on_prey & (joint[:, None] == self._hunt_actions)  # [N, P]
+        hunts = on_prey & (joint[:, None] == self._by_prey(HUNT_STAG, HUNT_HARE))  # [N, P]
         target = jax.vmap(grid.moved, in_axes=(0, 0, None, None))(
             state.seats, joint, state.walls, c.columns
         )
@@ -145,11 +142,12 @@ class StagHunt:
         legal = (joint == grid.STAY) | moves | hunts.any(axis=1)  # [4]
         played = jnp.where(legal, joint, grid.STAY)  # [5]
 
-        caught = hunts.sum(axis=0) >= self._hunters_needed  # [P] [6]
+        caught = hunts.sum(axis=0) >= self._by_prey(c.stag_hunters, 1)  # [P] [6]
         shares = hunts & caught  # [N, P]
         weight = jnp.asarray(c.weights, jnp.float32)
         total = jnp.maximum(jnp.where(shares, weight[:, None], 0.0).sum(axis=0), 1.0)
-        split = self._prey_reward * weight[:, None] / total  # [N, P] [7]
+        worth = self._by_prey(c.stag_reward, c.hare_reward).astype(np.float32)
+        split = worth * weight[:, None] / total  # [N, P] [7]
         reward = jnp.where(shares, split, 0.0).sum(axis=1)
         reward = reward + jnp.where(state.present, c.time_reward, 0.0)
         left = shares.any(axis=1)  # [8]
@@ -161,11 +159,10 @@ class StagHunt:
         done = (steps >= c.horizon) | ~present.any() | ~alive.any()  # [9]
         if c.grace is not None:
             done = done | ((first >= 0) & (steps - first >= c.grace))
-        after = StagHuntState(
-            walls=state.walls,
+        after = replace(
+            state,
             seats=jnp.where(moves, target, state.seats),
             present=present,
-            prey=state.prey,
             alive=alive,
             steps=steps,
             last_actions=jnp.where(state.present, played, -1),
@@ -238,11 +235,11 @@ class StagHunt:
         walls = np.zeros(c.rows * c.columns, bool)
         walls[list(board.obstacles)] = True
         return self._start(
-            jnp.asarray(walls),
-            jnp.asarray([board.seats.get(seat, 0) for seat in range(c.seats)], jnp.int32),
-            jnp.asarray([seat in board.seats for seat in range(c.seats)]),
-            jnp.asarray(prey, jnp.int32),
-            jnp.asarray(alive),
+            walls=jnp.asarray(walls),
+            seats=jnp.asarray([board.seats.get(seat, 0) for seat in range(c.seats)], jnp.int32),
+            present=jnp.asarray([seat in board.seats for seat in range(c.seats)]),
+            prey=jnp.asarray(prey, jnp.int32),
+            alive=jnp.asarray(alive),
         )
 
     def show(self, state: StagHuntState) -> str:
@@ -255,41 +252,15 @@ class StagHunt:
             cells[host.prey[prey]] += LETTERS[int(prey >= c.stags)]
         return layout.write([cell or "." for cell in cells], c.columns)
 
-    def _start(
-        self,
-        walls: jax.Array,
-        seats: jax.Array,
-        present: jax.Array,
-        prey: jax.Array,
-        alive: jax.Array,
-    ) -> StagHuntState:
-        return StagHuntState(
-            walls=walls,
-            seats=seats,
-            present=present,
-            prey=prey,
-            alive=alive,
-            steps=jnp.int32(0),
-            last_actions=jnp.full(self.seats, -1, jnp.int32),
-            first_catch=jnp.int32(-1),
-        )
+    def _start(self, **board: jax.Array) -> StagHuntState:
+        """The state of a board on which nobody has acted yet."""
+        nobody = jnp.full(self.seats, -1, jnp.int32)
+        never = jnp.int32(-1)
+        return StagHuntState(**board, steps=jnp.int32(0), last_actions=nobody, first_catch=never)
 
-    @property
-    def _is_stag(self) -> np.ndarray:  # [P] bool
-        return np.arange(self.config.stags + self.config.hares) < self.config.stags
-
-    @property
-    def _hunt_actions(self) -> np.ndarray:  # [P] int32, the action that hunts each prey
-        return np.where(self._is_stag, HUNT_STAG, HUNT_HARE).astype(np.int32)
-
-    @property
-    def _hunters_needed(self) -> np.ndarray:  # [P] int32
-        return np.where(self._is_stag, self.config.stag_hunters, 1).astype(np.int32)
-
-    @property
-    def _prey_reward(self) -> np.ndarray:  # [P] float32
-        c = self.config
-        return np.where(self._is_stag, c.stag_reward, c.hare_reward).astype(np.float32)
+    def _by_prey(self, of_stags: float, of_hares: float) -> np.ndarray:
+        """[P] one number for the stags, and another for the hares."""
+        return np.repeat([of_stags, of_hares], [self.config.stags, self.config.hares])
 
     @property
     def _times(self) -> np.ndarray:

@@ -35,7 +35,7 @@ class CellsWorld(eqx.Module):
         self.end = Layers((hidden + 2, hidden, 1), keys[3])
 
     def __call__(self, view: View, joint: jax.Array) -> Prediction:
-        cells, rewards, gone, legal, done = self._judged(view, joint)
+        cells, rewards, gone, legal, done = self._predict(view, joint)
         return Prediction(
             planes=jax.nn.sigmoid(cells),
             reward=rewards,
@@ -48,7 +48,7 @@ class CellsWorld(eqx.Module):
         return (prediction.planes > 0.5).astype(jnp.float32), prediction.gone > 0.5
 
     def losses(self, sample: Sample, channel_weights: jax.Array) -> Metrics:
-        cells, rewards, gone, legal, done = self._judged(sample.view, sample.joint)
+        cells, rewards, gone, legal, done = self._predict(sample.view, sample.joint)
         present = sample.present
         planes = binary_loss(cells, sample.after.planes).sum(axis=(0, 1))  # [C]
         return {
@@ -59,7 +59,7 @@ class CellsWorld(eqx.Module):
             "done": binary_loss(done, sample.done),
         }
 
-    def _judged(self, view: View, joint: jax.Array) -> tuple[jax.Array, ...]:
+    def _predict(self, view: View, joint: jax.Array) -> tuple[jax.Array, ...]:
         """Logits [H, W, C] of the planes, rewards [N], logits of being gone [N], of legality
         [N, A] and of the end []."""
         b = self.board

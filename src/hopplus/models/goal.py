@@ -5,8 +5,14 @@ Welling 2014 for both): with `reconstruction` it must tell the planes of the vie
 with `action` the goal of a view that a player came to must tell the actions it took on the way
 there, given what it saw when it took them. Both add the divergence from the prior N(0, I), or from
 the uniform distribution for discrete goals (Jang et al. 2017; Maddison et al. 2017).
+
+What the others are after is inferred from what a seat has seen so far by a conditional variational
+autoencoder (Sohn et al. 2015): the history, read by a recurrent network, is the condition; the goal
+must tell the present view, given the history before it, and keeps near the goal of a view that
+another player will come to, which hindsight selects (Yu et al. 2024).
 """
 
+import math
 from dataclasses import dataclass
 
 import equinox as eqx
@@ -14,9 +20,10 @@ import jax
 import jax.numpy as jnp
 
 from hopplus.config import GoalConfig
+from hopplus.models.history import History
 from hopplus.models.nets import Body, Layers, Linear, binary_loss, make_body
 from hopplus.models.part import Metrics
-from hopplus.types import Params, Sample, View
+from hopplus.types import Params, Sample, View, ViewShape
 
 
 class GoalCode(eqx.Module):
@@ -31,39 +38,35 @@ class GoalPrior(eqx.Module):
 
     body: Body
     code: Linear
-    decoder: Layers | None  # goal -> a logit for every cell of every plane
-    actor: tuple[Body, Linear] | Layers | None  # view and goal, or goal -> a logit per action
-
-    def __init__(
-        self, shape: tuple[int, int, int], actions: int, config: GoalConfig, key: jax.Array
-    ) -> None:
-        key_body, key_code, key_head, key_last = jax.random.split(key, 4)
-        hidden, size = config.net.hidden, config.size
-        self.body = make_body(shape, config.net, key_body)
-        numbers = 2 * size if config.kind == "gaussian" else size
-        self.code = Linear(hidden, numbers, 1.0, key_code)
-        self.decoder = self.actor = None
-        match config.loss:
-            case "reconstruction":
-                cells = shape[0] * shape[1] * shape[2]
-                self.decoder = Layers((size, hidden, hidden, cells), key_head)
-            case "action" if config.ahead == 0:
-                self.actor = Layers((size, hidden, actions), key_head, last_gain=0.01)
-            case "action":
-                body = make_body(shape, config.net, key_head, extra=size)
-                self.actor = (body, Linear(hidden, actions, 0.01, key_last))
+    decoder: Layers | None = None  # goal -> a logit for every cell of every plane
+    # View and goal, or goal alone -> a logit per action.
+    actor: tuple[Body, Linear] | Layers | None = None
 
 
 @dataclass(frozen=True)
 class GoalPart:
     """The goal prior's losses and what can be asked of it."""
 
-    shape: tuple[int, int, int]
+    shape: ViewShape
     actions: int
     config: GoalConfig
 
     def init(self, key: jax.Array) -> Params:
-        return GoalPrior(self.shape, self.actions, self.config, key)
+        key_body, key_code, key_head, key_last = jax.random.split(key, 4)
+        c, hidden, size = self.config, self.config.net.hidden, self.config.size
+        body = make_body(self.shape, c.net, key_body)
+        code = Linear(hidden, self.numbers, 1.0, key_code)
+        match c.loss:
+            case "reconstruction":
+                sizes = (size, hidden, hidden, math.prod(self.shape))
+                return GoalPrior(body, code, decoder=Layers(sizes, key_head))
+            case "action" if c.ahead == 0:
+                actor = Layers((size, hidden, self.actions), key_head, last_gain=0.01)
+                return GoalPrior(body, code, actor=actor)
+            case "action":
+                reader = make_body(self.shape, c.net, key_head, extra=size)
+                head = Linear(hidden, self.actions, 0.01, key_last)
+                return GoalPrior(body, code, actor=(reader, head))
 
     def code(self, params: GoalPrior, view: View) -> GoalCode:
         """The distribution of the goal of a view."""
@@ -136,12 +139,36 @@ class GoalPart:
         if self.config.loss == "reconstruction":
             code = self.code(params, sample.view)
             logits = self.planes(params, self.drawn(code, key))
-            told = {"reconstruction": binary_loss(logits, sample.view.planes).sum()}
+            named = {"reconstruction": binary_loss(logits, sample.view.planes).sum()}
         else:
             code = self.code(params, sample.later)
             goal = self.drawn(code, key)
-            told = {"action": -self.policy(params, sample.view, goal)[sample.joint[0]]}
-        return {**told, "kl": self.config.kl * self.divergence(code).sum()}
+            named = {"action": -self.policy(params, sample.view, goal)[sample.joint[0]]}
+        return {**named, "kl": self.config.kl * self.divergence(code).sum()}
 
     def weight(self, sample: Sample) -> jax.Array:
         return sample.present[0].astype(jnp.float32)
+
+
+class GoalInference(eqx.Module):
+    """q(g | history, o)."""
+
+    history: History
+    code: Linear  # memory -> codes of all goals; or each memory -> the code of its goal
+    decoder: Layers  # goals, memory before the view -> a logit for every cell of every plane
+
+
+def selected(
+    scores: jax.Array, valid: jax.Array, codes: GoalCode, *, each: bool
+) -> tuple[GoalCode, jax.Array]:
+    """The codes of the candidates with the highest scores: [J, G], and whether there is any [J].
+
+    Candidates are [H, others, G], with scores [H, others], those that are `valid` [H, others]; one
+    is selected for `each` other, or one of all.
+    """
+    if not each:  # all are candidates for one goal
+        scores, valid = scores.reshape(-1, 1), valid.reshape(-1, 1)
+        codes = jax.tree.map(lambda leaf: leaf.reshape(-1, 1, leaf.shape[-1]), codes)
+    best = jnp.where(valid, scores, -jnp.inf).argmax(axis=0)  # [J]
+    place = jnp.arange(scores.shape[1])
+    return jax.tree.map(lambda leaf: leaf[best, place], codes), valid.any(axis=0)

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 
 from hopplus.models.nets import Body, Gru
 from hopplus.models.opponent import last_actions, others_views
-from hopplus.types import View
+from hopplus.types import View, ViewShape
 
 
 class Histories(eqx.Module):
@@ -35,7 +35,7 @@ class Histories(eqx.Module):
 History: TypeAlias = Gru | Histories
 
 
-def seen_size(shape: tuple[int, int, int], seats: int, actions: int) -> int:
+def seen_size(shape: ViewShape, seats: int, actions: int) -> int:
     """Numbers of what is read from a view."""
     height, width, planes = shape
     return height * width * planes + 1 + seats * actions

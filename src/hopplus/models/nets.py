@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 
 from hopplus.config import NetConfig
-from hopplus.types import View
+from hopplus.types import View, ViewShape
 
 
 class Linear(eqx.Module):
@@ -30,14 +30,6 @@ class Linear(eqx.Module):
 
     def __call__(self, x: jax.Array) -> jax.Array:
         return x @ self.weight + self.bias
-
-    def widened(self, extra: int, gain: float, key: jax.Array) -> "Linear":
-        """This layer with more inputs behind its own: where they are zero, it says the same."""
-        size_in, size_out = self.weight.shape
-        rows = jax.random.normal(key, (extra, size_out)) * (gain / math.sqrt(size_in))
-        weight = jnp.concatenate([self.weight, rows])
-        wide: Linear = eqx.tree_at(lambda layer: layer.weight, self, weight)
-        return wide
 
 
 class Layers(eqx.Module):
@@ -82,9 +74,7 @@ class Conv(eqx.Module):
     bias: jax.Array  # [channels]
     dense: Mlp
 
-    def __init__(
-        self, shape: tuple[int, int, int], config: NetConfig, key: jax.Array, extra: int = 0
-    ) -> None:
+    def __init__(self, shape: ViewShape, config: NetConfig, key: jax.Array, extra: int = 0) -> None:
         key_kernel, key_dense = jax.random.split(key)
         size_in = 9 * shape[2]
         weight = Linear(size_in, config.channels, math.sqrt(2), key_kernel).weight
@@ -103,9 +93,7 @@ class Centred(eqx.Module):
 
     dense: Mlp
 
-    def __init__(
-        self, shape: tuple[int, int, int], config: NetConfig, key: jax.Array, extra: int = 0
-    ) -> None:
+    def __init__(self, shape: ViewShape, config: NetConfig, key: jax.Array, extra: int = 0) -> None:
         height, width, planes = shape
         size = (2 * height - 1) * (2 * width - 1) * (planes - 1)
         self.dense = Mlp(size, config, key, extra)
@@ -118,9 +106,7 @@ class Centred(eqx.Module):
 Body: TypeAlias = Mlp | Conv | Centred
 
 
-def make_body(
-    shape: tuple[int, int, int], config: NetConfig, key: jax.Array, extra: int = 0
-) -> Body:
+def make_body(shape: ViewShape, config: NetConfig, key: jax.Array, extra: int = 0) -> Body:
     """The body of that kind: [hidden] features of a view and [extra] other numbers."""
     match config.kind:
         case "mlp":
@@ -141,19 +127,12 @@ def convolved(planes: jax.Array, kernel: jax.Array) -> jax.Array:
 
     One matrix product over all surroundings: XLA's own convolution learns many times slower on CPU.
     """
-    around = surroundings(planes, jnp.zeros(planes.shape[2]))
-    return around @ kernel.reshape(-1, kernel.shape[-1])
-
-
-def surroundings(planes: jax.Array, outside: jax.Array) -> jax.Array:
-    """[H, W, 9 C] every cell's own 3x3 cells of [H, W, C] planes; [C] is what is off the board."""
     height, width, _ = planes.shape
-    wide = jnp.broadcast_to(outside, (height + 2, width + 2, len(outside)))
-    wide = wide.at[1:-1, 1:-1].set(planes)
+    wide = jnp.pad(planes, ((1, 1), (1, 1), (0, 0)))
     cells = [
         wide[row : row + height, column : column + width] for row in range(3) for column in range(3)
     ]
-    return jnp.concatenate(cells, axis=-1)
+    return jnp.concatenate(cells, axis=-1) @ kernel.reshape(-1, kernel.shape[-1])
 
 
 def centred(planes: jax.Array, seats: int) -> jax.Array:
@@ -194,12 +173,9 @@ class Gru(eqx.Module):
         bias = self.kept.bias.at[hidden : 2 * hidden].set(keeping)
         self.kept = eqx.tree_at(lambda linear: linear.bias, self.kept, bias)
 
-    def __call__(self, memory: jax.Array, x: jax.Array) -> jax.Array:
-        """[hidden] the memory after an input."""
-        return self.advance(memory, self.given(x))
-
     def advance(self, memory: jax.Array, given: jax.Array) -> jax.Array:
-        """As a call with `given(x)` at hand, which does not wait for the memory."""
+        """[hidden] the memory after an input x, by `given(x)`, which does not wait for the memory
+        before and so can be had for many steps at once."""
         reset, update, fresh = jnp.split(given, 3)
         reset_kept, update_kept, fresh_kept = jnp.split(self.kept(memory), 3)
         candidate = jnp.tanh(fresh + jax.nn.sigmoid(reset + reset_kept) * fresh_kept)
@@ -215,12 +191,7 @@ class ActorCritic(eqx.Module):
     value: Linear
 
     def __init__(
-        self,
-        shape: tuple[int, int, int],
-        actions: int,
-        config: NetConfig,
-        key: jax.Array,
-        goal: int = 0,
+        self, shape: ViewShape, actions: int, config: NetConfig, key: jax.Array, goal: int = 0
     ) -> None:
         key_body, key_policy, key_value = jax.random.split(key, 3)
         self.body = make_body(shape, config, key_body, goal)
@@ -229,8 +200,11 @@ class ActorCritic(eqx.Module):
 
     def widened(self, extra: int, key: jax.Array) -> "ActorCritic":
         """This network with room for more numbers, which says the same where they are zero."""
-        layer = first_layer(self.body).widened(extra, math.sqrt(2), key)
-        wide: ActorCritic = eqx.tree_at(lambda net: first_layer(net.body), self, layer)
+        weight = first_layer(self.body).weight
+        size_in, size_out = weight.shape
+        rows = jax.random.normal(key, (extra, size_out)) * (math.sqrt(2) / math.sqrt(size_in))
+        weight = jnp.concatenate([weight, rows])
+        wide: ActorCritic = eqx.tree_at(lambda net: first_layer(net.body).weight, self, weight)
         return wide
 
     def __call__(self, view: View, goal: jax.Array) -> tuple[jax.Array, jax.Array]:

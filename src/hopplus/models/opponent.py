@@ -12,7 +12,7 @@ import numpy as np
 from hopplus.config import NetConfig
 from hopplus.models.nets import Body, Linear, Mlp, make_body
 from hopplus.models.part import Metrics
-from hopplus.types import Params, Sample, View
+from hopplus.types import Params, Sample, View, ViewShape
 
 
 class OpponentModel(eqx.Module):
@@ -20,19 +20,6 @@ class OpponentModel(eqx.Module):
 
     body: Body
     head: Linear
-
-    def __init__(
-        self,
-        shape: tuple[int, int, int],
-        seats: int,
-        actions: int,
-        goal: int,
-        net: NetConfig,
-        key: jax.Array,
-    ) -> None:
-        key_body, key_head = jax.random.split(key)
-        self.body = make_body(shape, net, key_body, extra=seats * actions + goal)
-        self.head = Linear(net.hidden, actions, 0.01, key_head)
 
     def __call__(self, view: View, goal: jax.Array) -> jax.Array:
         """[A] log-probabilities, -inf where illegal."""
@@ -96,8 +83,8 @@ def predictor(models: OpponentModel, shape: tuple[int, ...], seats: int, actions
 
     def predict(view: View, legal: jax.Array, goals: jax.Array) -> jax.Array:
         seen = jnp.concatenate([view.planes.reshape(-1), view.time[None], last_actions(view)])
-        told = jnp.einsum("jg,jgh->jh", goals, first.weight[:, size:])
-        x = jnp.einsum("i,jih->jh", seen, turned) + told + first.bias
+        of_goals = jnp.einsum("jg,jgh->jh", goals, first.weight[:, size:])
+        x = jnp.einsum("i,jih->jh", seen, turned) + of_goals + first.bias
         for layer in [*above, models.head]:
             x = jnp.einsum("ji,jio->jo", jax.nn.relu(x), layer.weight) + layer.bias
         return jax.nn.log_softmax(jnp.where(legal[1:], x, -jnp.inf))
@@ -119,7 +106,7 @@ def _read_by(place: int, shape: tuple[int, ...], seats: int, actions: int) -> np
 class OpponentPart:
     """Cross-entropy of the actions of players that are present and have a choice."""
 
-    shape: tuple[int, int, int]
+    shape: ViewShape
     seats: int
     actions: int
     goal: int  # numbers of the goal it is given
@@ -127,7 +114,10 @@ class OpponentPart:
     class_weights: tuple[float, ...]  # [A]
 
     def init(self, key: jax.Array) -> Params:
-        return OpponentModel(self.shape, self.seats, self.actions, self.goal, self.net, key)
+        key_body, key_head = jax.random.split(key)
+        extra = self.seats * self.actions + self.goal
+        body = make_body(self.shape, self.net, key_body, extra)
+        return OpponentModel(body, Linear(self.net.hidden, self.actions, 0.01, key_head))
 
     def losses(self, params: OpponentModel, sample: Sample, key: jax.Array) -> Metrics:
         log_prob = params(sample.view, sample.goal)[sample.joint[0]]

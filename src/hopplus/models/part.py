@@ -15,18 +15,15 @@ class Part(Protocol):
 
     def init(self, key: jax.Array) -> Params:
         """Fresh parameters."""
-        ...
 
     def losses(self, params: Params, sample: Sample, key: jax.Array) -> Metrics:
         """The named losses of one sample, each [] and added up to the loss it is fitted by.
 
         `key` is for models that draw.
         """
-        ...
 
     def weight(self, sample: Sample) -> jax.Array:
         """[] float32, how much a sample counts; 0 for one that must not be learned from."""
-        ...
 
 
 def fit_loss(

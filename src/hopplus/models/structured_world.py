@@ -46,7 +46,7 @@ class StructuredWorld(eqx.Module):
         b = self.board
         seats, grounds = _parted(view.planes, b)
         here = _standing(seats)
-        choices, stays, reward = self._judged(here, seats, grounds, joint)
+        choices, stays, reward = self._predict(here, seats, grounds, joint)
         chance = jax.nn.softmax(choices)  # [N, moves + 1]
         landing = _landing(here, b)  # [N, moves]
         moves = (landing[..., None] == jnp.arange(seats.shape[1])) * here.there[:, None, None]
@@ -80,7 +80,7 @@ class StructuredWorld(eqx.Module):
         seats, grounds = _parted(sample.view.planes, b)
         seats_after, grounds_after = _parted(sample.after.planes, b)
         here, then = _standing(seats), _standing(seats_after)
-        choices, stays, reward = self._judged(here, seats, grounds, sample.joint)
+        choices, stays, reward = self._predict(here, seats, grounds, sample.joint)
         landed = (_landing(here, b) == then.cell[:, None]) * then.there[:, None]  # [N, moves]
         target = jnp.append(landed, 1 - landed.sum(axis=1, keepdims=True), axis=1)
         where = -(target * jax.nn.log_softmax(choices)).sum(axis=1)  # [N]
@@ -96,7 +96,7 @@ class StructuredWorld(eqx.Module):
             "done": binary_loss(ending, sample.done),
         }
 
-    def _judged(
+    def _predict(
         self, here: "Standing", seats: jax.Array, grounds: jax.Array, joint: jax.Array
     ) -> tuple[jax.Array, jax.Array, jax.Array]:
         """Logits of each seat's moves and of being gone [N, moves + 1], of each thing's staying

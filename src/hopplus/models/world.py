@@ -14,14 +14,14 @@ import jax.numpy as jnp
 from hopplus.games.game import Game
 from hopplus.games.grid import MOVES, STAY
 from hopplus.models.part import Metrics
-from hopplus.types import Sample, View
+from hopplus.types import Sample, View, ViewShape
 
 
 @dataclass(frozen=True)
 class Board:
     """What a world model knows of a game before it has learned anything."""
 
-    shape: tuple[int, int, int]  # height, width, planes
+    shape: ViewShape
     seats: int
     actions: int
     horizon: int
@@ -54,15 +54,12 @@ class World(Protocol):
 
     def __call__(self, view: View, joint: jax.Array) -> Prediction:
         """The next moment after [N] actions."""
-        ...
 
     def settled(self, prediction: Prediction) -> tuple[jax.Array, jax.Array]:
         """The likeliest next planes [H, W, C] float32, 0 or 1, and who is gone then [N] bool."""
-        ...
 
     def losses(self, sample: Sample, channel_weights: jax.Array) -> Metrics:
         """Named losses of one sample; [C] weights of the planes."""
-        ...
 
 
 def imagined(

@@ -4,12 +4,9 @@ from typing import Any, Protocol
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 
 from hopplus.games.game import Game, views
 from hopplus.games.grid import STAY
-from hopplus.models.opponent import Predict
-from hopplus.models.sampling import draw
 from hopplus.models.world import World, imagined
 from hopplus.types import State, View
 
@@ -49,18 +46,15 @@ class Dynamics(Protocol):
 
     def enter(self, observation: Observation) -> Embedding:
         """The embedding of an observation."""
-        ...
 
     def observation(self, embedding: Embedding) -> Observation:
         """What is to be seen in a place."""
-        ...
 
     def simulate(
         self, embedding: Embedding, joint: jax.Array, key: jax.Array
     ) -> tuple[Embedding, Transition]:
         """The next place after a joint action [N]: the likeliest where a world is learned, and one
         that `key` draws where it is true and leaves something to chance."""
-        ...
 
 
 class LearnedDynamics(eqx.Module):
@@ -105,11 +99,3 @@ class TrueDynamics(eqx.Module):
 def observe(game: Game, view: View) -> Observation:
     """The observation of a seat that sees the whole board; what others may do follows from that."""
     return Observation(view, views(game, game.seen(view)).legal)
-
-
-def others_act(
-    predict: Predict, observation: Observation, goals: jax.Array, key: jax.Array
-) -> jax.Array:
-    """[N - 1] int32 actions of the others, drawn from predictions of them that are told goals
-    [N - 1, G]."""
-    return draw(key, jnp.exp(predict(observation.view, observation.legal, goals)))

@@ -8,7 +8,8 @@ import jax
 import jax.numpy as jnp
 
 from hopplus.models.opponent import OpponentModel, predictor
-from hopplus.planning.dynamics import Dynamics, Embedding, Observation, others_act
+from hopplus.models.sampling import draw
+from hopplus.planning.dynamics import Dynamics, Embedding, Observation
 from hopplus.types import Act, Memory, View
 
 Decide = Callable[[Memory, View, jax.Array], tuple[Memory, Act]]
@@ -59,7 +60,8 @@ class Imagination:
             # Drawn anew at each step: as what is inferred follows what is imagined, acts come as if
             # each other had one goal throughout.
             goals = self.suppose(act.inferred, jax.random.fold_in(key_others, 1))
-            others = others_act(predict, observation, goals, key_others)
+            logits = predict(observation.view, observation.legal, goals)
+            others = draw(key_others, jnp.exp(logits))
             joint = jnp.append(act.action, others)
             after, transition = self.dynamics.simulate(embedding, joint, key_world)
             carry = jax.tree.map(

@@ -1,10 +1,10 @@
-"""What trees say of the moment they grow from, and what to do then."""
+"""What trees say of the moment they grow from: what to do then, and what will follow."""
 
 import jax
 import jax.numpy as jnp
 
 from hopplus.config import SearchConfig
-from hopplus.planning.search import Leaf, SearchResult
+from hopplus.planning.search import Leaf, SearchResult, Tree
 
 
 def with_noise(leaf: Leaf, config: SearchConfig, key: jax.Array) -> Leaf:
@@ -41,3 +41,29 @@ def choice_of(found: SearchResult, leaf: Leaf, config: SearchConfig) -> jax.Arra
         best = jnp.arange(len(scores)) == scores.argmax()
         return jnp.where(best, 0.0, -jnp.inf)
     return jax.nn.log_softmax(scores / config.temperature)
+
+
+def principal_variation(
+    tree: Tree, action: jax.Array, outcomes: int, steps: int
+) -> tuple[jax.Array, jax.Array]:
+    """The line of play that a tree has looked at most: the nodes [steps] behind the root's `action`
+    and then the most visited ones, and whether there are any so deep [steps] bool.
+
+    Of the `outcomes` told apart behind an action the first is met most often.
+    """
+    nodes, actions = tree.prior.shape
+    # Ends are no node's children, but each node knows the edge by which it was reached first.
+    reached = jnp.take_along_axis(tree.path, jnp.maximum(tree.depth - 1, 0)[:, None], axis=1)[:, 0]
+    reached = jnp.where(jnp.arange(nodes) > 0, reached, -1)  # nothing leads to the root
+
+    def step(
+        carry: tuple[jax.Array, jax.Array], number: jax.Array
+    ) -> tuple[tuple[jax.Array, jax.Array], tuple[jax.Array, jax.Array]]:
+        node, there = carry
+        best = jnp.where(number == 0, action, tree.visits[node].argmax())
+        there = there & (tree.visits[node, best] > 0)
+        after = (reached == (node * actions + best) * outcomes).argmax()
+        return (after, there), (after, there)
+
+    start = (jnp.zeros((), int), jnp.bool_(True))
+    return jax.lax.scan(step, start, jnp.arange(steps))[1]

@@ -67,7 +67,7 @@ class SearchResult(eqx.Module):
 
 
 class Found(SearchResult):
-    """The verdict of a search, and the tree it comes from."""
+    """The result of a search, and the tree it comes from."""
 
     tree: Tree
 
@@ -81,16 +81,35 @@ def search(
     action `config.outcomes` nodes are told apart and visited in turn.
     """
     simulations = len(jax.tree.leaves(chance)[0])
-    tree = _planted(root, leaf, simulations, config)
+    tree = _plant(root, leaf, simulations, config)
 
     def simulate(tree: Tree, now: tuple[jax.Array, Any]) -> tuple[Tree, None]:
-        return _grown(recurrent_fn, tree, *now, config), None
+        return _grow(recurrent_fn, tree, *now, config), None
 
     tree, _ = jax.lax.scan(simulate, tree, (jnp.arange(1, simulations + 1), chance))
     value = _mean_value(tree.value[0], tree.visits[0], tree.total[0])
     visits = tree.visits[0]
     values = jnp.where(visits > 0, tree.total[0] / jnp.maximum(visits, 1), value)
     return Found(visits, values, value, tree)
+
+
+def one_step(
+    recurrent_fn: RecurrentFn, root: Node, leaf: Leaf, chance: Any, config: SearchConfig
+) -> SearchResult:
+    """Look one step ahead, at what is behind each action on average over what the others may do:
+    Q(a) = mean of r + discount * V(next) over [S, ...] chances, the same for every action."""
+
+    def score(action: jax.Array, chance: Any) -> jax.Array:
+        reached = recurrent_fn(root, action, chance)
+        ahead = jnp.where(reached.ended, 0.0, reached.leaf.value)
+        return reached.reward + config.worth * ahead
+
+    actions = jnp.arange(len(leaf.prior))
+    scores = jax.vmap(jax.vmap(score, in_axes=(None, 0)), in_axes=(0, None))(actions, chance)
+    legal = leaf.prior > -jnp.inf
+    values = jnp.where(legal, scores.mean(axis=1), leaf.value)
+    visits = jnp.where(legal, float(scores.shape[1]), 0.0)
+    return SearchResult(visits, values, (jnp.exp(leaf.prior) * values).sum())
 
 
 def puct(
@@ -116,7 +135,7 @@ def _mean_value(value: jax.Array, visits: jax.Array, total: jax.Array) -> jax.Ar
     return (value + total.sum()) / (1 + visits.sum())
 
 
-def _planted(root: Node, leaf: Leaf, simulations: int, config: SearchConfig) -> Tree:
+def _plant(root: Node, leaf: Leaf, simulations: int, config: SearchConfig) -> Tree:
     """A tree of a root alone."""
     nodes, actions = simulations + 1, len(leaf.prior)
     edges = nodes * actions * config.outcomes
@@ -140,18 +159,18 @@ def _planted(root: Node, leaf: Leaf, simulations: int, config: SearchConfig) -> 
     )
 
 
-def _grown(
+def _grow(
     recurrent_fn: RecurrentFn, tree: Tree, new: jax.Array, chance: Any, config: SearchConfig
 ) -> Tree:
     """The tree after one more simulation, whose node is to be number `new`."""
     with jax.named_scope("select"):
-        descent = _descent(tree, config)
+        descent = _descend(tree, config)
     with jax.named_scope("expand"):
         node = jax.tree.map(lambda leaf: _at(leaf, descent.parent), tree.nodes)
         reached = recurrent_fn(node, descent.edge // config.outcomes % tree.prior.shape[1], chance)
     with jax.named_scope("backup"):
-        tree = _backed_up(tree, new, descent, reached, config)
-        return _looked_ahead(tree, descent, config)
+        tree = _back_up(tree, new, descent, reached, config)
+        return _look_ahead(tree, descent, config)
 
 
 class Descent(NamedTuple):
@@ -163,7 +182,7 @@ class Descent(NamedTuple):
     path: jax.Array  # [D] int32 all edges up to and with it; anything behind
 
 
-def _descent(tree: Tree, config: SearchConfig) -> Descent:
+def _descend(tree: Tree, config: SearchConfig) -> Descent:
     edge = tree.ahead[0]
     parent = edge // (tree.prior.shape[1] * config.outcomes)
     depth = _at(tree.depth, parent)
@@ -171,7 +190,7 @@ def _descent(tree: Tree, config: SearchConfig) -> Descent:
     return Descent(edge, parent, depth, jnp.where(places == depth, edge, _at(tree.path, parent)))
 
 
-def _backed_up(
+def _back_up(
     tree: Tree, new: jax.Array, descent: Descent, reached: Reached, config: SearchConfig
 ) -> Tree:
     """The tree with a new node, and what was found there added all along the path."""
@@ -200,8 +219,8 @@ def _backed_up(
         nodes=jax.tree.map(lambda old, leaf: old.at[new].set(leaf), tree.nodes, reached.node),
         value=values,
         prior=tree.prior.at[new].set(prior),
-        visits=_added(tree.visits, taken, jnp.ones(depths)),
-        total=_added(tree.total, taken, returns),
+        visits=_add(tree.visits, taken, jnp.ones(depths)),
+        total=_add(tree.total, taken, returns),
         child=tree.child.at[edge].set(jnp.where(fresh, jnp.where(ended, nodes, new), known)),
         reward=rewards,
         path=tree.path.at[new].set(path),
@@ -210,7 +229,7 @@ def _backed_up(
     )
 
 
-def _looked_ahead(tree: Tree, descent: Descent, config: SearchConfig) -> Tree:
+def _look_ahead(tree: Tree, descent: Descent, config: SearchConfig) -> Tree:
     """The tree with the edges ahead of all nodes on a path found anew."""
     nodes, actions = tree.prior.shape
     path, depth = descent.path, descent.depth
@@ -246,6 +265,6 @@ def _at(leaf: jax.Array, where: jax.Array) -> jax.Array:
     return leaf.at[where].get(mode="promise_in_bounds")
 
 
-def _added(counts: jax.Array, where: jax.Array, more: jax.Array) -> jax.Array:
+def _add(counts: jax.Array, where: jax.Array, more: jax.Array) -> jax.Array:
     """[M, A] with more [D] at places [D] in its flat order; places beyond the last are dropped."""
     return counts.reshape(-1).at[where].add(more, mode="drop").reshape(counts.shape)

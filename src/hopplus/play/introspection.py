@@ -8,8 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from hopplus.models.opponent import others_logits
-from hopplus.planning.principal_variation import principal_variation
-from hopplus.planning.root import averaged
+from hopplus.planning.root import averaged, principal_variation
 from hopplus.planning.search import Found, SearchResult
 from hopplus.play.seating import Sitter
 from hopplus.players.actor import Actor
@@ -55,10 +54,10 @@ def predict_others(
     if not actor.context.gives_chances:
         return jnp.exp(others_logits(models, view, legal, goals))
 
-    def told(goal: jax.Array) -> jax.Array:
+    def probabilities_for(goal: jax.Array) -> jax.Array:
         return jnp.exp(others_logits(models, view, legal, jnp.tile(goal, (len(goals), 1))))
 
-    by_goal = jax.vmap(told)(jnp.eye(goals.shape[1]))  # [K, N - 1, A]
+    by_goal = jax.vmap(probabilities_for)(jnp.eye(goals.shape[1]))  # [K, N - 1, A]
     return jnp.einsum("kja,jk->ja", by_goal, goals, precision="highest")
 
 

@@ -15,9 +15,8 @@ import numpy as np
 
 from hopplus.config import MIXED, ConfigError
 from hopplus.games.game import Game
-from hopplus.players.choice import alike
 from hopplus.players.mixture import Mixture
-from hopplus.players.player import Player
+from hopplus.players.player import Player, alike
 from hopplus.players.scripted import scripted
 from hopplus.types import Act, Memory, Params, View
 

@@ -1,21 +1,44 @@
-"""A player that acts by a learned policy."""
+"""A player that acts by a learned policy, and the models that it may have beside it."""
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from hopplus.config import NetConfig, TrainConfig
 from hopplus.games.game import Game
+from hopplus.models.goal import GoalPart
 from hopplus.models.nets import ActorCritic
+from hopplus.models.opponent import OpponentPart
 from hopplus.models.sampling import draw
-from hopplus.players.choice import act_from
-from hopplus.players.context.context import Context
-from hopplus.players.context.none import NoContext
+from hopplus.models.world import board_of
+from hopplus.models.world_part import WorldPart
+from hopplus.players.context.context import Context, NoContext, goal_size
 from hopplus.players.context.registry import make_context
-from hopplus.players.models import PlayerModels, make_player_models
 from hopplus.players.parameters import PlayerParams
-from hopplus.types import Act, Memory, View
+from hopplus.players.player import act_from
+from hopplus.types import Act, Memory, View, ViewShape
+
+
+@dataclass(frozen=True)
+class PlayerModels:
+    """The models of one seat beside its policy and its context; None for those it does without."""
+
+    prior: GoalPart | None = None
+    opponent: OpponentPart | None = None
+    world: WorldPart | None = None
+    others: int = 0
+
+    def init(self, key: jax.Array) -> dict[str, Any]:
+        """Fresh parameters, by the field of `PlayerParams`."""
+        key_prior, key_others, key_world = (jax.random.fold_in(key, n) for n in (1, 3, 4))
+        keys_others = jax.random.split(key_others, self.others)
+        return {
+            "prior": self.prior.init(key_prior) if self.prior else None,
+            "opponents": jax.vmap(self.opponent.init)(keys_others) if self.opponent else None,
+            "world": self.world.init(key_world) if self.world else None,
+        }
 
 
 @dataclass(frozen=True)
@@ -26,7 +49,7 @@ class Actor:
     """
 
     name: str
-    shape: tuple[int, int, int]  # height, width, planes
+    shape: ViewShape
     actions: int
     goal_size: int  # of the acts of others at the board; its own goals are zero
     net: NetConfig
@@ -90,3 +113,17 @@ def make_actor(name: str, game: Game, config: TrainConfig, context: Context | No
         make_player_models(game, config, context),
         shares_params=config.ppo.parameters == "shared",
     )
+
+
+def make_player_models(game: Game, config: TrainConfig, context: Context) -> PlayerModels:
+    """The models that a configuration asks for, of a player with that context."""
+    actions, others = len(game.action_names), game.seats - 1
+    prior = opponent = world = None
+    if "goal" in config.parts:
+        prior = GoalPart(game.shape, actions, config.goal.prior)
+    if "opponent" in config.parts:
+        weights, net = (1.0,) * actions, config.opponent.net
+        opponent = OpponentPart(game.shape, game.seats, actions, goal_size(context), net, weights)
+    if "world" in config.parts:
+        world = WorldPart(board_of(game), config.world.model)
+    return PlayerModels(prior, opponent, world, others)

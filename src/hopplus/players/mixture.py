@@ -6,8 +6,7 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 
-from hopplus.players.choice import alike
-from hopplus.players.player import Player
+from hopplus.players.player import Player, alike
 from hopplus.types import Act, Memory, Params, View
 
 

@@ -7,7 +7,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from hopplus.config import ConfigError, SearchConfig
+from hopplus.config import ConfigError, SearchConfig, check
 from hopplus.games.game import Game
 from hopplus.models.opponent import others_views, predictor
 from hopplus.models.sampling import draw, drawn_by
@@ -21,14 +21,12 @@ from hopplus.planning.dynamics import (
     draw_chance,
     observe,
 )
-from hopplus.planning.one_step import one_step
 from hopplus.planning.root import averaged, choice_of, with_noise
-from hopplus.planning.search import Leaf, Reached, RecurrentFn, SearchResult, search
+from hopplus.planning.search import Leaf, Reached, RecurrentFn, SearchResult, one_step, search
 from hopplus.players.actor import Actor
-from hopplus.players.choice import act_from
 from hopplus.players.context.context import suppose
 from hopplus.players.parameters import PlayerParams
-from hopplus.players.player import Around
+from hopplus.players.player import Around, act_from
 from hopplus.types import Act, Memory, View
 
 # [N - 1, A] log-probabilities of what the others do, from an observation, what is inferred and
@@ -49,9 +47,8 @@ class Thought(eqx.Module):
 
 @dataclass(frozen=True)
 class Planner(Around):
-    """Searches with the parameters of an actor: its policy is the prior, its value the leaves',
-    and the
-    others act as its models of them say or, without any, as it would in their place."""
+    """Searches with the parameters of an actor: its policy is the prior, its value the leaves', and
+    the others act as its models of them say or, without any, as it would in their place."""
 
     actor: Actor
     game: Game
@@ -100,10 +97,9 @@ class Planner(Around):
         observation = observe(self.game, view)
         embedding = self.dynamics(params).enter(observation)
         goals = self.actor.context.about_others(inferred)
-        others = self._others(params)
-        return self._thought(
-            params, others, embedding, observation, memory, inferred, goals, jnp.int32(0)
-        )
+        others = jnp.exp(self._others(params)(observation, inferred, goals))
+        thought = Thought(embedding, memory, inferred, goals, others, depth=jnp.int32(0))
+        return thought, self._leaf(params, view, inferred)
 
     def supposing(self, player_params: PlayerParams, root: Thought, key: jax.Array) -> Thought:
         """The root of one tree: with the goals that are drawn for it, where there are chances of
@@ -136,31 +132,15 @@ class Planner(Around):
                 memory, fresh = self.actor.infer(player_params, memory, observation.view)
                 inferred = jnp.where(depth % every == 0, fresh, inferred)
                 goals = self.actor.context.about_others(inferred)
-            after, leaf = self._thought(
-                player_params, others, embedding, observation, memory, inferred, goals, depth
-            )
+            leaf = self._leaf(player_params, observation.view, inferred)
+            next_acts = jnp.exp(others(observation, inferred, goals))
+            after = Thought(embedding, memory, inferred, goals, next_acts, depth)
             return Reached(after, leaf, transition.reward[0], transition.ended)
 
         return recurrent_fn
 
-    def _thought(
-        self,
-        player_params: PlayerParams,
-        others: Others,
-        embedding: Embedding,
-        observation: Observation,
-        memory: Memory,
-        inferred: jax.Array,
-        goals: jax.Array,
-        depth: jax.Array,
-    ) -> tuple[Thought, Leaf]:
-        logits, value = self.actor.policy_and_value(
-            player_params.policy, observation.view, inferred
-        )
-        probabilities = jnp.exp(others(observation, inferred, goals))
-        return Thought(embedding, memory, inferred, goals, probabilities, depth), Leaf(
-            logits, value
-        )
+    def _leaf(self, player_params: PlayerParams, view: View, inferred: jax.Array) -> Leaf:
+        return Leaf(*self.actor.policy_and_value(player_params.policy, view, inferred))
 
     def _others(self, player_params: PlayerParams) -> Others:
         """What the others do by models of them, or as oneself would in their place."""
@@ -170,10 +150,8 @@ class Planner(Around):
             return lambda observation, _, goals: predict(observation.view, observation.legal, goals)
 
         def as_oneself(observation: Observation, inferred: jax.Array, _: jax.Array) -> jax.Array:
-            def judged(view: View) -> jax.Array:
-                return self.actor.policy_and_value(player_params.policy, view, inferred)[0]
-
-            return jax.vmap(judged)(others_views(observation.view, observation.legal))
+            theirs = others_views(observation.view, observation.legal)
+            return jax.vmap(lambda view: self._leaf(player_params, view, inferred).prior)(theirs)
 
         return as_oneself
 
@@ -187,15 +165,14 @@ def with_search(actor: Actor, game: Game, config: SearchConfig) -> Actor | Plann
             f"--search.world is 'learned' but {actor.name} has learned no world: use --search.world"
             " true, or a player trained with --parts opponent world"
         )
-    if config.infer_every and actor.context.gives_chances:
+    every = config.infer_every
+    if actor.context.gives_chances:
+        allowed = "0 with a belief, which is about real acts only"
+        check(not every, "search.infer_every", every, allowed)
+    if every and not actor.context.size:
         raise ConfigError(
-            f"--search.infer-every is {config.infer_every} but must be 0 with a belief, which is"
-            " about real acts only"
-        )
-    if config.infer_every and not actor.context.size:
-        raise ConfigError(
-            f"--search.infer-every is {config.infer_every} but {actor.name} infers nothing: leave"
-            " it out, or use a player trained with --parts opponent goal"
+            f"--search.infer-every is {every} but {actor.name} infers nothing: leave it out, or use"
+            " a player trained with --parts opponent goal"
         )
     if game.hidden:
         raise ConfigError(f"a search needs the whole game, but nobody sees {game.hidden}")

@@ -1,11 +1,15 @@
 """The seam between a seat and whoever sits there."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import jax
+import jax.numpy as jnp
 
 from hopplus.types import Act, Memory, Params, View
+
+WIDE = ("inferred", "extras")  # fields of an act that are as wide as a player makes them
 
 
 class Player(Protocol):
@@ -18,39 +22,31 @@ class Player(Protocol):
     @property
     def name(self) -> str:
         """What the player is called on the command line and in tables."""
-        ...
 
     @property
     def shares_params(self) -> bool:
         """Whether all its seats act by one set of parameters, or each by its own."""
-        ...
 
     @property
     def carries(self) -> bool:
         """Whether its memory goes on from an episode to the next one of the same trial."""
-        ...
 
     def init(self, key: jax.Array) -> Params:
         """Fresh parameters; empty for players that do not learn."""
-        ...
 
     def start(self) -> Memory:
         """The memory before a trial's first step, and each episode's if it carries nothing."""
-        ...
 
     def meet(self, memory: Memory, others: jax.Array) -> Memory:
         """The memory after `start`, given who sits in the seats after its own: the numbers [N - 1]
         of those drawn from mixtures, -1 elsewhere. Honest players do not look."""
-        ...
 
     def carry(self, memory: Memory, view: View) -> Memory:
         """The memory before the trial's next episode, from what was seen at the end of the last
         one; asked for only of who carries."""
-        ...
 
     def act(self, params: Params, memory: Memory, view: View, key: jax.Array) -> tuple[Memory, Act]:
         """Choose an action."""
-        ...
 
 
 class Plain:
@@ -128,3 +124,33 @@ class Own(Around):
 
     def act(self, params: Params, memory: Memory, view: View, key: jax.Array) -> tuple[Memory, Act]:
         return self.player.act(params, memory, view, key)
+
+
+def act_from(
+    logits: jax.Array,
+    action: jax.Array,
+    value: jax.Array | float,
+    goal: jax.Array,
+    inferred: jax.Array | None = None,
+) -> Act:
+    """The act of taking an action under [A] normalised log-probabilities."""
+    return Act(
+        action=action.astype(jnp.int32),
+        logits=logits,
+        log_prob=logits[action],
+        value=jnp.asarray(value, jnp.float32),
+        goal=goal,
+        inferred=jnp.zeros(0) if inferred is None else inferred,
+        extras=jnp.zeros(0),
+    )
+
+
+def alike(acts: Sequence[Act]) -> list[Act]:
+    """The same acts with what they infer and tell filled up with zeros to one size."""
+
+    def widened(act: Act, name: str) -> jax.Array:
+        leaf: jax.Array = getattr(act, name)
+        size = max(getattr(other, name).shape[-1] for other in acts)
+        return jnp.pad(leaf, [(0, 0)] * (leaf.ndim - 1) + [(0, size - leaf.shape[-1])])
+
+    return [replace(act, **{name: widened(act, name) for name in WIDE}) for act in acts]

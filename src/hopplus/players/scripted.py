@@ -9,7 +9,7 @@ import difflib
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -18,64 +18,31 @@ from hopplus.config import ConfigError
 from hopplus.games.game import Game, Target
 from hopplus.games.grid import STAY
 from hopplus.models.sampling import draw
-from hopplus.players.choice import act_from
-from hopplus.players.player import Own, Plain, Player
+from hopplus.players.player import Around, Own, Plain, Player, act_from
 from hopplus.players.shortest_paths import first_moves
 from hopplus.registry import Registry, import_named
 from hopplus.types import Act, Memory, Params, View
 
+Decision: TypeAlias = tuple[Memory, jax.Array, jax.Array]  # [A] probabilities of acts, [G] goal
 
-class Script(Protocol):
-    """What sets one scripted player apart: where it wants to go from here."""
 
-    @property
-    def name(self) -> str: ...
+class Scripted(Plain):
+    """What scripted players share: `decide` says what sets one apart, and `act` draws from that."""
+
     @property
     def uses_chance(self) -> bool:
         """Whether `decide` draws anything itself."""
-        ...
+        return False
 
-    @property
-    def carries(self) -> bool:
-        """Whether its memory goes on from an episode to the next one of the same trial."""
-        ...
-
-    def start(self) -> Memory: ...
-
-    def carry(self, memory: Memory, view: View) -> Memory: ...
-
-    def decide(
-        self, memory: Memory, view: View, key: jax.Array
-    ) -> tuple[Memory, jax.Array, jax.Array]:
-        """Memory, [A] probabilities of the actions, [G] goal."""
-        ...
-
-
-@dataclass(frozen=True)
-class Scripted(Plain):
-    """A script as a `Player`."""
-
-    script: Script
-
-    @property
-    def name(self) -> str:
-        return self.script.name
-
-    @property
-    def carries(self) -> bool:
-        return self.script.carries
-
-    def start(self) -> Memory:
-        return self.script.start()
-
-    def carry(self, memory: Memory, view: View) -> Memory:
-        return self.script.carry(memory, view)
+    def decide(self, memory: Memory, view: View, key: jax.Array) -> Decision:
+        """What it does, and what it is after."""
+        raise NotImplementedError
 
     def act(self, params: Params, memory: Memory, view: View, key: jax.Array) -> tuple[Memory, Act]:
         key_decide = key
-        if self.script.uses_chance:
+        if self.uses_chance:  # a key is spent once: who draws twice needs two
             key, key_decide = jax.random.split(key)
-        memory, probabilities, goal = self.script.decide(memory, view, key_decide)
+        memory, probabilities, goal = self.decide(memory, view, key_decide)
         action = draw(key, probabilities)
         return memory, act_from(jnp.log(probabilities), action, 0.0, goal)
 
@@ -86,21 +53,18 @@ def uniform(legal: jax.Array) -> jax.Array:
 
 
 @dataclass(frozen=True)
-class Random(Plain):
+class Random(Scripted):
     """Any legal action, all alike."""
 
     kinds: int
     name: str = "random"
-    uses_chance: bool = False
 
-    def decide(
-        self, memory: Memory, view: View, key: jax.Array
-    ) -> tuple[Memory, jax.Array, jax.Array]:
+    def decide(self, memory: Memory, view: View, key: jax.Array) -> Decision:
         return memory, uniform(view.legal), jnp.zeros(self.kinds)
 
 
 @dataclass(frozen=True)
-class Seek(Plain):
+class Seek(Scripted):
     """Walks the shortest way to the nearest thing of a kind it sees and takes it.
 
     Every move that starts a shortest way is equally likely; with nothing to reach it stays.
@@ -111,11 +75,8 @@ class Seek(Plain):
     kind: int
     kinds: int
     obstacles: int  # the plane that shows them
-    uses_chance: bool = False
 
-    def decide(
-        self, memory: Memory, view: View, key: jax.Array
-    ) -> tuple[Memory, jax.Array, jax.Array]:
+    def decide(self, memory: Memory, view: View, key: jax.Array) -> Decision:
         goal = jax.nn.one_hot(self.kind, self.kinds)
         return memory, self.probabilities(view), goal
 
@@ -132,19 +93,20 @@ class Seek(Plain):
 
 
 @dataclass(frozen=True)
-class Switch(Plain):
+class Switch(Scripted):
     """Draws one of several scripts anew each episode and keeps to it."""
 
     scripts: tuple[Seek, ...]
     name: str = "switch"
-    uses_chance: bool = True
+
+    @property
+    def uses_chance(self) -> bool:
+        return True
 
     def start(self) -> Memory:
         return jnp.int32(-1)  # not drawn yet
 
-    def decide(
-        self, memory: Memory, view: View, key: jax.Array
-    ) -> tuple[Memory, jax.Array, jax.Array]:
+    def decide(self, memory: Memory, view: View, key: jax.Array) -> Decision:
         drawn = jax.random.randint(key, (), 0, len(self.scripts), jnp.int32)
         choice = jnp.where(memory < 0, drawn, memory)
         decisions = [script.decide((), view, key)[1:] for script in self.scripts]
@@ -153,13 +115,12 @@ class Switch(Plain):
 
 
 @dataclass(frozen=True)
-class Grudge(Plain):
+class Grudge(Scripted):
     """Goes for the first kind of thing until another takes one of a later kind, and from the next
     episode of the trial on for the last kind."""
 
     scripts: tuple[Seek, ...]
     name: str = "grudge"
-    uses_chance: bool = False
 
     @property
     def carries(self) -> bool:
@@ -177,17 +138,16 @@ class Grudge(Plain):
         bad = jnp.array([script.target.action for script in self.scripts[1:]], jnp.int32)
         return (view.last_actions[1:, None] == bad).any()
 
-    def decide(
-        self, memory: Memory, view: View, key: jax.Array
-    ) -> tuple[Memory, jax.Array, jax.Array]:
+    def decide(self, memory: Memory, view: View, key: jax.Array) -> Decision:
         good, bad = (one.decide((), view, key)[1:] for one in (self.scripts[0], self.scripts[-1]))
         probabilities, goal = (jnp.where(memory[0], b, a) for a, b in zip(good, bad, strict=True))
         return memory.at[1].set(memory[1] | self.slighted(view)), probabilities, goal
 
 
 @dataclass(frozen=True)
-class Noisy(Plain):
-    """Another script that, with a fixed rate, takes any legal action instead."""
+class Noisy(Around, Scripted):
+    """Another script that, with a fixed rate, takes any legal action instead; what is remembered is
+    up to that one."""
 
     script: Seek | Switch | Grudge
     rate: float
@@ -197,22 +157,14 @@ class Noisy(Plain):
         return f"noisy-{self.script.name}:{self.rate!r}"
 
     @property
+    def inner(self) -> Seek | Switch | Grudge:
+        return self.script
+
+    @property
     def uses_chance(self) -> bool:
         return self.script.uses_chance
 
-    @property
-    def carries(self) -> bool:
-        return self.script.carries
-
-    def start(self) -> Memory:
-        return self.script.start()
-
-    def carry(self, memory: Memory, view: View) -> Memory:
-        return self.script.carry(memory, view)
-
-    def decide(
-        self, memory: Memory, view: View, key: jax.Array
-    ) -> tuple[Memory, jax.Array, jax.Array]:
+    def decide(self, memory: Memory, view: View, key: jax.Array) -> Decision:
         memory, probabilities, goal = self.script.decide(memory, view, key)
         mixed = (1 - self.rate) * probabilities + self.rate * uniform(view.legal)
         return memory, mixed, goal
@@ -240,15 +192,15 @@ SCRIPTED: Registry[Row] = Registry(
     "player",
     {
         "random": Row(
-            lambda game: Scripted(Random(len(game.targets))),
+            lambda game: Random(len(game.targets)),
             lambda game: "any legal action, all alike",
         ),
         "switch": Row(
-            lambda game: Scripted(Switch(_seekers(game))),
+            lambda game: Switch(_seekers(game)),
             lambda game: f"draws {' or '.join(game.targets)} anew each episode",
         ),
         "grudge": Row(
-            lambda game: Scripted(Grudge(_seekers(game))),
+            lambda game: Grudge(_seekers(game)),
             lambda game: (
                 f"goes for {next(iter(game.targets))} until another does not, and for"
                 f" {list(game.targets)[-1]} in the trial's episodes after that"
@@ -280,7 +232,7 @@ def scripted(name: str, game: Game) -> Player:
     somebody's own: `module:function`, a function from the game to the player."""
     seekers = {seeker.name: seeker for seeker in _seekers(game)}
     if name in seekers:
-        return Scripted(seekers[name])
+        return seekers[name]
     if name in SCRIPTED:
         return SCRIPTED[name].make(game)
     if OWN.fullmatch(name):
@@ -288,8 +240,8 @@ def scripted(name: str, game: Game) -> Player:
     base, _, rate = name.removeprefix("noisy-").partition(":")
     if name.startswith("noisy-") and base in (*seekers, *SCRIPTED):
         player = scripted(base, game)
-        if isinstance(player, Scripted) and isinstance(player.script, Seek | Switch | Grudge):
-            return Scripted(Noisy(player.script, _rate(name, rate)))
+        if isinstance(player, Seek | Switch | Grudge):
+            return Noisy(player, _rate(name, rate))
     known = list(player_names(game))
     near = difflib.get_close_matches(name, known, 1)
     hint = f" (did you mean {near[0]}?)" if near else ""

@@ -18,8 +18,7 @@ from hopplus.learning.auxiliary.hindsight import (
 from hopplus.learning.auxiliary.learner import AuxiliaryLearner, by_set, number_among
 from hopplus.learning.auxiliary.transitions import Transitions, act_sample, draw_present
 from hopplus.learning.ppo import Batch
-from hopplus.models.goal import GoalPrior
-from hopplus.models.inference import GoalInference
+from hopplus.models.goal import GoalInference, GoalPrior
 from hopplus.models.opponent import OpponentModel
 from hopplus.models.part import Metrics
 from hopplus.players.context.goals import GoalsContext

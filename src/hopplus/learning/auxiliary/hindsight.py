@@ -9,9 +9,8 @@ import jax.numpy as jnp
 from hopplus.config import GoalLearnerConfig
 from hopplus.games.game import Game, views
 from hopplus.learning.auxiliary.transitions import Transitions, present_in
-from hopplus.models.goal import GoalCode
+from hopplus.models.goal import GoalCode, selected
 from hopplus.models.history import recalled
-from hopplus.models.inference import selected
 from hopplus.models.nets import ActorCritic
 from hopplus.models.opponent import others_views
 from hopplus.players.context.goals import GoalsContext

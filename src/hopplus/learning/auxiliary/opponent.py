@@ -14,7 +14,7 @@ from hopplus.learning.auxiliary.transitions import Transitions, draw_present, ot
 from hopplus.models.nets import Mlp
 from hopplus.models.opponent import OpponentModel, OpponentPart
 from hopplus.models.part import Metrics
-from hopplus.players.models import PlayerModels
+from hopplus.players.actor import PlayerModels
 from hopplus.players.parameters import PlayerParams
 from hopplus.types import Sample
 

@@ -18,7 +18,7 @@ from hopplus.learning.auxiliary.opponent import (
 )
 from hopplus.learning.auxiliary.world import WorldLearner
 from hopplus.models.part import Part
-from hopplus.players.models import PlayerModels
+from hopplus.players.actor import PlayerModels
 from hopplus.registry import Registry
 from hopplus.types import Params
 

@@ -1,6 +1,7 @@
 """The seam between a player and what it makes of the others."""
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -18,29 +19,21 @@ class Context:
     its `size`, what it infers, and what that is about each other; the rest has an answer already.
     """
 
+    learned_by_policy: ClassVar[bool] = False
+    """Whether its parameters learn by the policy's loss, through each game's steps in order."""
+    gives_chances: ClassVar[bool] = False
+    """Whether `about_others` are chances of G goals, of which an imagined other has one."""
+    ignored_at_first: ClassVar[bool] = False
+    """Whether the policy begins as one that is not given it, with the same numbers."""
+
     @property
     def size(self) -> int:
         """Numbers that the policy and its value are given beside the view."""
         raise NotImplementedError
 
     @property
-    def learned_by_policy(self) -> bool:
-        """Whether its parameters learn by the policy's loss, through each game's steps in order."""
-        return False
-
-    @property
     def carries(self) -> bool:
         """Whether its memory goes on from an episode to the next one of the same trial."""
-        return False
-
-    @property
-    def gives_chances(self) -> bool:
-        """Whether `about_others` are chances of G goals, of which an imagined other has one."""
-        return False
-
-    @property
-    def ignored_at_first(self) -> bool:
-        """Whether the policy begins as one that is not given it, with the same numbers."""
         return False
 
     def init(self, key: jax.Array) -> Params:
@@ -96,6 +89,23 @@ class Context:
 
         first = jax.tree.map(lambda leaf: leaf[0], before)
         return jax.lax.scan(step, first, (before, views, begins))[1]
+
+
+@dataclass(frozen=True)
+class NoContext(Context):
+    """The view is all that the policy goes by."""
+
+    others: int = 0  # N - 1
+
+    @property
+    def size(self) -> int:
+        return 0
+
+    def infer(self, params: Params, memory: Memory, view: View) -> tuple[Memory, jax.Array]:
+        return memory, jnp.zeros(0)
+
+    def about_others(self, context: jax.Array) -> jax.Array:
+        return jnp.zeros((self.others, 0))
 
 
 def goal_size(context: Context) -> int:

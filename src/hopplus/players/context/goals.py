@@ -5,9 +5,8 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 
-from hopplus.models.goal import GoalCode, GoalPart
+from hopplus.models.goal import GoalCode, GoalInference, GoalPart
 from hopplus.models.history import Histories, History, given, seen_size
-from hopplus.models.inference import GoalInference
 from hopplus.models.nets import LASTING, Gru, Layers, Linear, binary_loss, make_body
 from hopplus.models.part import Metrics
 from hopplus.players.context.context import Context

@@ -1,6 +1,7 @@
 """Who the others are, shown to a player that should have to find out."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -16,6 +17,7 @@ class OracleContext(Context):
 
     others: int  # N - 1
     kinds: int  # possible players
+    ignored_at_first: ClassVar[bool] = True
 
     @property
     def size(self) -> int:
@@ -23,10 +25,6 @@ class OracleContext(Context):
 
     @property
     def carries(self) -> bool:
-        return True
-
-    @property
-    def ignored_at_first(self) -> bool:
         return True
 
     def init(self, key: jax.Array) -> jax.Array:

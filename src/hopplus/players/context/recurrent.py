@@ -1,6 +1,7 @@
 """A memory that the policy learns to keep of what its seat has seen (Cho et al. 2014)."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -9,25 +10,22 @@ from hopplus.config import MemoryConfig
 from hopplus.models.history import given, recalled, seen_size
 from hopplus.models.nets import LASTING, Gru
 from hopplus.players.context.context import Context
-from hopplus.types import View
+from hopplus.types import View, ViewShape
 
 
 @dataclass(frozen=True)
 class RecurrentContext(Context):
     """Within an episode, or from episode to episode of a trial."""
 
-    shape: tuple[int, int, int]  # height, width, planes
+    shape: ViewShape
     seats: int
     actions: int
     config: MemoryConfig
+    learned_by_policy: ClassVar[bool] = True
 
     @property
     def size(self) -> int:
         return self.config.size
-
-    @property
-    def learned_by_policy(self) -> bool:
-        return True
 
     @property
     def carries(self) -> bool:

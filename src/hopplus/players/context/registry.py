@@ -5,12 +5,10 @@ from typing import TypeAlias
 
 from hopplus.config import MIXED, ConfigError, TrainConfig
 from hopplus.games.game import Game
-from hopplus.models.belief import BeliefPart
 from hopplus.models.goal import GoalPart
 from hopplus.players.context.belief import BeliefContext
-from hopplus.players.context.context import Context
+from hopplus.players.context.context import Context, NoContext
 from hopplus.players.context.goals import GoalsContext
-from hopplus.players.context.none import NoContext
 from hopplus.players.context.oracle import OracleContext
 from hopplus.players.context.recurrent import RecurrentContext
 from hopplus.players.scripted import mixed_names
@@ -19,26 +17,21 @@ from hopplus.registry import Registry
 MakeContext: TypeAlias = Callable[[Game, TrainConfig], Context]
 
 
-def _make_none(game: Game, config: TrainConfig) -> Context:
-    return NoContext(game.seats - 1)
-
-
 def _make_recurrent(game: Game, config: TrainConfig) -> Context:
     return RecurrentContext(game.shape, game.seats, len(game.action_names), config.memory)
 
 
 def _make_goals(game: Game, config: TrainConfig) -> Context:
-    c, actions = config.goal, len(game.action_names)
-    prior = GoalPart(game.shape, actions, c.prior)
+    c = config.goal
+    prior = GoalPart(game.shape, len(game.action_names), c.prior)
     goals = game.seats - 1 if c.about == "each" else 1
-    of_each = c.history == "each"
-    return GoalsContext(prior, game.seats, goals, c.hidden, c.across, of_each)
+    return GoalsContext(prior, game.seats, goals, c.hidden, c.across, c.history == "each")
 
 
 def _make_belief(game: Game, config: TrainConfig) -> Context:
     if game.hidden:
         raise ConfigError(f"a belief needs the whole game, but nobody sees {game.hidden}")
-    return BeliefContext(BeliefPart(config.game, config.belief))
+    return BeliefContext(config.game, config.belief)
 
 
 def _make_oracle(game: Game, config: TrainConfig) -> Context:
@@ -52,7 +45,7 @@ def _make_oracle(game: Game, config: TrainConfig) -> Context:
 CONTEXTS: Registry[MakeContext] = Registry(
     "context",
     {
-        "none": _make_none,
+        "none": lambda game, config: NoContext(game.seats - 1),
         "recurrent": _make_recurrent,
         "goals": _make_goals,
         "belief": _make_belief,
