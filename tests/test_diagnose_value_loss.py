@@ -277,7 +277,7 @@ def test_switches_reach_imagined_steps_alone() -> None:
     start = imagining()
     lab = start.laboratory
     changes: list[dict[str, Any]] = [{}, {"imagine": False}, {"reward": 0.0}, {"critic": True}]
-    switch = lab.switches([lab.usual(**change) for change in changes])
+    switch = lab.switches(changes)
     lesson = lab.update(start.learning, switch)[2]
     batch = jax.device_get(lesson.batch)
     real = ~batch.imagined[0, 0]

@@ -19,7 +19,7 @@ from hopplus.evaluation.ablation import (
     read_trace,
     rung_run,
 )
-from hopplus.report.figures.ladder import draw_ladder
+from hopplus.report.figures.evaluation import draw_ladder
 from hopplus.report.figures.palette import try_figure
 from hopplus.report.pages.ladder import ladder_page, write_ladder
 from hopplus.report.pages.summary import summarise

@@ -16,7 +16,7 @@ from hopplus.games import make_game
 from hopplus.games.game import Game
 from hopplus.learning.from_run import find_trained, run_players
 from hopplus.play.names import Kind, RunName, is_background, kind_of, read_run_name
-from hopplus.report.figures.crossplay import draw_crossplay
+from hopplus.report.figures.evaluation import draw_crossplay
 from hopplus.report.figures.palette import try_figure
 from hopplus.report.json import page_json
 from hopplus.report.pages.evaluation import crossplay_page

@@ -11,11 +11,11 @@ import tyro
 from hopplus.cli.paged import show
 from hopplus.cli.pretrain import carry_on_pretrain
 from hopplus.config import ConfigError, TrainConfig
-from hopplus.evaluation.statistics import seat_order_test
-from hopplus.learning.from_run import learns_everywhere, new_run, seat_names
+from hopplus.learning.from_run import new_run, seat_names
 from hopplus.learning.train import Moment, summary, train
 from hopplus.presets import ABOUT, PRESETS
 from hopplus.report.page import Page, Section
+from hopplus.report.pages.summary import order_p_value
 from hopplus.runs.checkpoint import steps_of
 from hopplus.runs.folder import RunFolder, check_name, open_run
 from hopplus.runs.progress import Progress
@@ -120,9 +120,8 @@ def train_to_end(run: RunFolder, what: str) -> dict[str, Any]:
 
 def show_result(run: RunFolder, result: dict[str, Any], as_json: bool) -> None:
     """What came of the run, on stdout."""
-    config, returns = run.config(), np.array(result["returns"])
-    chance = seat_order_test(returns) if len(returns) > 1 and learns_everywhere(config) else None
-    result = {**result, "seat_order_p": chance}
+    config = run.config()
+    result = {**result, "seat_order_p": order_p_value(config, np.array(result["returns"]))}
     show(result_page(run, config, result), as_json=as_json, run=str(run.path))
 
 

@@ -104,17 +104,11 @@ def data_audit(learner: Learner, trajectory: Trajectory, lesson: Lesson) -> Data
         _set_audit(own, batch, number, seats.tolist(), prosociality > 0)
         for number, seats in enumerate(sets)
     ]
+    columns = map(list, zip(*audits, strict=True))
     present = np.asarray(trajectory.present).mean(axis=(0, 1))
-    hashes, own_hashes, taken_from, after_leaving, rows = map(list, zip(*audits, strict=True))
-    return DataAudit(
-        seats=sets.tolist(),
-        hashes=hashes,
-        own_hashes=own_hashes,
-        taken_from=taken_from,
-        after_leaving=after_leaving,
-        rows=rows,
-        presence=[float(present[seats].mean()) for seats in sets],
-    )
+    presence = [float(present[seats].mean()) for seats in sets]
+    fields: list[Any] = [sets.tolist(), *columns, presence]
+    return DataAudit(*fields)
 
 
 def _real(batch: Any, number: int) -> np.ndarray:
@@ -133,8 +127,8 @@ def _batch_rows(batch: Any, number: int) -> list[bytes]:
 def _set_audit(
     own: list[SeatRows], batch: Any, number: int, seats: list[int], prosocial: bool
 ) -> tuple[str, str, list[int] | None, int, int]:
-    """Rows that count for the policy and rows that count for the value, each for themselves: who
-    is prosocial goes on valuing after it has left."""
+    """The middle fields of a `DataAudit`. Rows that count for the policy and rows that count for
+    the value, each for themselves: who is prosocial goes on valuing after it has left."""
     rows, real = _batch_rows(batch, number), _real(batch, number)
 
     def counted(mask: np.ndarray) -> Digests:

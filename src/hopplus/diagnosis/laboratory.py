@@ -99,19 +99,14 @@ class Laboratory:
 
     def as_it_is(self) -> Switch:
         """Everything as configured, in every replica."""
-        return self.switches([self.usual()] * self.replicas)
+        return self.switches([{}] * self.replicas)
 
-    def usual(self, **changes: Any) -> dict[str, Any]:
-        """The switch of one replica as it is, but for the changes."""
-        usual = {"imagine": True, "reward": 1.0, "override": "critic" in changes, "critic": False}
-        return {**usual, **changes}
-
-    def switches(self, replicas: Sequence[dict[str, Any]]) -> Switch:
+    def switches(self, changes: Sequence[dict[str, Any]]) -> Switch:
+        """A replica for each of these, as configured but for its changes."""
+        usual = {"imagine": True, "reward": 1.0, "critic": False}
+        rows = [{**usual, "override": "critic" in one, **one} for one in changes]
         return Switch(
-            imagine=jnp.array([replica["imagine"] for replica in replicas]),
-            reward=jnp.array([replica["reward"] for replica in replicas], jnp.float32),
-            override=jnp.array([replica["override"] for replica in replicas]),
-            critic=jnp.array([replica["critic"] for replica in replicas]),
+            **{name: jnp.array(np.array([row[name] for row in rows])) for name in rows[0]}
         )
 
     def update(self, now: Learning, switch: Switch) -> tuple[Learning, Record, Lesson]:
@@ -123,21 +118,17 @@ class Laboratory:
 
 def replicas_of(learning: Learning, replicas: Sequence[int]) -> Learning:
     """The replicas of these numbers, any of them as often as it is named."""
-    now = learning
-    own = (now.params, now.optimiser, now.auxiliary_state, now.plays, now.returns, now.key)
-    params, optimiser, auxiliary_state, plays, returns, key = _taken(own, np.asarray(replicas))
-    return Learning(
-        params, optimiser, auxiliary_state, plays, returns, key, now.updates
-    )  # one for all
+    own = {
+        name: value for name, value in vars(learning).items() if name != "updates"
+    }  # one for all
+    return replace(learning, **_taken(own, np.asarray(replicas)))
 
 
 def replica_of(tree: Tree, replica: int) -> Tree:
     """One replica of anything that has them all."""
-    found: Tree = _taken(tree, replica)
-    return found
+    return _taken(tree, replica)
 
 
 @jax.jit  # one program, not one for every shape
 def _taken(tree: Tree, where: jax.Array) -> Tree:
-    found: Tree = jax.tree.map(lambda leaf: leaf[where], tree)
-    return found
+    return jax.tree.map(lambda leaf: leaf[where], tree)

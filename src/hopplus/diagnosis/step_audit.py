@@ -126,16 +126,14 @@ def step_audit(
         def wanted(mean: jax.Array, square: jax.Array) -> jax.Array:
             by_set = count.reshape(-1, *[1] * (mean.ndim - 1))
             scale = jnp.sqrt(square / (1 - 0.999**by_set)) + 1e-5
-            way: jax.Array = -mean / (1 - 0.9**by_set) / scale
-            return way
+            return -mean / (1 - 0.9**by_set) / scale
 
         change = jax.tree.map(lambda new, old: new - old, after, policy)
         towards = jax.tree.map(wanted, adam.mu, adam.nu)
 
         def dot(one: Any, two: Any) -> jax.Array:
             sums = jax.tree.map(lambda a, b: (a * b).reshape(len(a), -1).sum(axis=1), one, two)
-            total: jax.Array = jnp.stack(jax.tree.leaves(sums)).sum(axis=0)
-            return total
+            return jnp.stack(jax.tree.leaves(sums)).sum(axis=0)
 
         size: jax.Array = dot(change, towards) / dot(towards, towards)
         return size / c.learning_rate, unlike

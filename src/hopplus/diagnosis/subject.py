@@ -3,6 +3,8 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from hopplus.config import ConfigError, TrainConfig
 from hopplus.diagnosis.faults import Fault
 from hopplus.diagnosis.laboratory import Laboratory, Record, replicas_of
@@ -18,6 +20,28 @@ OnStep = Callable[[str], None]  # told what was just done, once for each unit of
 def last_fifth(records: Sequence[Record]) -> Sequence[Record]:
     """What was logged last: what a run has come to, without the noise of one update."""
     return records[-max(1, round(0.2 * len(records))) :]
+
+
+def late_returns(records: Sequence[Record]) -> np.ndarray:
+    """[S, N] mean returns over the last fifth of a run's updates; NaN without episodes."""
+    totals, episodes = _add_up(last_fifth(records))
+    return _divide(totals.sum(axis=0), episodes.sum(axis=0))
+
+
+def return_curves(records: Sequence[Record]) -> np.ndarray:
+    """[U, S, N] mean returns of the episodes that ended in each update; NaN without any."""
+    return _divide(*_add_up(records))
+
+
+def _add_up(records: Sequence[Record]) -> tuple[np.ndarray, ...]:
+    """[U, S, N] returns of the episodes that ended, added up, and [U, S] how many they were."""
+    names = ("return_sum", "episodes")
+    return tuple(np.array([record[name] for record in records]) for name in names)
+
+
+def _divide(totals: np.ndarray, episodes: np.ndarray) -> np.ndarray:
+    count = episodes[..., None]
+    return np.where(count > 0, totals / np.maximum(count, 1), np.nan)
 
 
 @dataclass(frozen=True)

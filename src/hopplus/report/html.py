@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hopplus.report.numbers import plain
+from hopplus.diagnosis.finding import to_json
 from hopplus.report.page import Page
 from hopplus.report.translations import Translations
 from hopplus.runs.checkpoint import write_durably
@@ -64,7 +64,7 @@ def as_json(tree: Any) -> str:
     Numbers keep the digits that can be seen; null stands for those that are none.
     """
     text = json.dumps(
-        plain(tree, DIGITS), ensure_ascii=False, allow_nan=False, separators=(",", ":")
+        to_json(tree, DIGITS), ensure_ascii=False, allow_nan=False, separators=(",", ":")
     )
     return text.translate(UNSAFE)
 

@@ -168,8 +168,7 @@ class Roots:
             over_seats = jax.vmap(planner.root, in_axes=(0, None, 0))
             return over_seats(param_sets, planner.start(), seen)
 
-        found: tuple[Thought, Leaf] = jax.vmap(of_game, out_axes=1)(self.keys)
-        return found
+        return jax.vmap(of_game, out_axes=1)(self.keys)
 
     def recurrent_fn(
         self, param_sets: PlayerParams, node: Any, action: jax.Array, chance: Chance
@@ -240,10 +239,9 @@ def mctx_search(roots: Roots, depth: int | None) -> Searching:
             return after, reached.node
 
         def select(key: jax.Array, tree: Any, node: jax.Array, depth: jax.Array) -> jax.Array:
-            action: jax.Array = mctx.muzero_action_selection(
+            return mctx.muzero_action_selection(
                 key, tree, node, depth, pb_c_init=c.exploration, pb_c_base=1e9
             )
-            return action
 
         tree = mctx.search(
             param_sets,
@@ -257,8 +255,7 @@ def mctx_search(roots: Roots, depth: int | None) -> Searching:
             num_simulations=c.simulations,
             max_depth=depth,
         )
-        value: jax.Array = tree.summary().value
-        return value
+        return tree.summary().value
 
     compiled = jax.jit(run)
     return lambda key: compiled(roots.param_sets, key)

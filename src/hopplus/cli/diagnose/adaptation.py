@@ -14,7 +14,7 @@ from hopplus.diagnosis.adaptation import ENOUGH_TRIALS, diagnose_adaptation
 from hopplus.diagnosis.introspection import introspect
 from hopplus.games import make_game
 from hopplus.presets import PRESETS
-from hopplus.report.pages.introspection import understanding_sections
+from hopplus.report.pages.adaptation import introspection_sections
 from hopplus.runs.progress import Progress
 
 TIMES = (0, 1, 2, 4, 6, 8, 12, 16, 24)
@@ -55,17 +55,14 @@ class DiagnoseAdaptation:
         check_seat(self.seat, game.seats)
         times = [time for time in TIMES if time < game.horizon]
         seeds = []
-        with Progress(
-            "watching players", len(subject.players), "seeds", first="busy with the first"
-        ) as progress:
+        total, busy = len(subject.players), "busy with the first"
+        with Progress("watching players", total, "seeds", first=busy) as progress:
             for seed, learned in enumerate(subject.players):
                 player = learned.get(self.seat, learned[min(learned)])
                 work = (self.episodes, self.trials, times, self.seed)
                 seeds.append(introspect(game, player, self.seat, *work))
                 progress.advance(1, f"seed {seed}")
         found = diagnose_adaptation(subject.name, seeds)
-        page, tables = (
-            self.out or subject.folder / "introspection.html",
-            understanding_sections(seeds),
-        )
+        page = self.out or subject.folder / "introspection.html"
+        tables = introspection_sections(seeds)
         return finish("adaptation", page, found, lambda: tables, self.json, tables)

@@ -8,8 +8,7 @@ from hopplus.cli.diagnose.ending import finish
 from hopplus.cli.reading.options import check_positive, check_seed
 from hopplus.config import ConfigError
 from hopplus.diagnosis.seats.ablation import list_rungs
-from hopplus.diagnosis.seats.checks import SeatsSettings
-from hopplus.diagnosis.seats.diagnosis import SeatsDiagnosis, diagnose_seats
+from hopplus.diagnosis.seats.checks import SeatsDiagnosis, SeatsSettings, diagnose_seats
 from hopplus.diagnosis.seats.foreign import diagnose_foreign
 from hopplus.report.figures.seats import draw_ablation, draw_agents, draw_returns
 from hopplus.report.page import Section

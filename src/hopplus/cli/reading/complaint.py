@@ -4,7 +4,7 @@ import difflib
 import re
 from collections.abc import Mapping, Sequence
 
-from hopplus.cli.reading.manual import COMMANDS, SUBCOMMANDS
+from hopplus.cli.commands import choices, name_choice
 
 # Options there were: what to write instead.
 RENAMED = {
@@ -123,9 +123,8 @@ def no_command(word: str, path: tuple[str, ...], known: Sequence[str]) -> str:
     """A command, or one of a command's own, that there is not."""
     if instead := MOVED.get(" ".join((*path, word))):
         return f"no command {word!r}: {instead}; {see(path)}"
-    what = "preset" if path == ("train",) else "command"
     hint = _said(difflib.get_close_matches(word.lower(), known, 1))
-    return f"no {what} {word!r}{hint}; there are {', '.join(known)}; {see(path)}"
+    return f"no {name_choice(path)} {word!r}{hint}; there are {', '.join(known)}; {see(path)}"
 
 
 def unexpected(word: str, path: tuple[str, ...], options: Mapping[str, bool]) -> str:
@@ -137,10 +136,9 @@ def unexpected(word: str, path: tuple[str, ...], options: Mapping[str, bool]) ->
     name = word.replace("_", "-").lower()
     if instead := RENAMED_IN.get(" ".join(path), {}).get(name) or RENAMED.get(name):
         return f"no option {word!r}: {instead}; {see(path)}"
-    inner = SUBCOMMANDS.get(path[0], ()) if path else COMMANDS
-    if inner and len(path) < 2:
-        what = "a preset" if path == ("train",) else "a command"
-        return f"no option {word!r} without {what}: give one of {', '.join(inner)}; {see(path)}"
+    if inner := choices(path):
+        what = name_choice(path)
+        return f"no option {word!r} without a {what}: give one of {', '.join(inner)}; {see(path)}"
     return f"no option {word!r}{_said(nearest(name, options))}; {see(path)}"
 
 

@@ -95,11 +95,9 @@ class Replay(Playing):
         @jax.jit  # one program, where there would be a hundred: one for every operation
         def begun(state: State, key: jax.Array) -> Play:
             play = begin(game, seating, state, key)
-            one: Play = jax.tree.map(lambda leaf: leaf[None], play)
-            return one
+            return jax.tree.map(lambda leaf: leaf[None], play)
 
-        found: Play = begun(state, key)
-        return found
+        return begun(state, key)
 
     def _film(self, game: Game, lineup: Lineup) -> list[Frame]:
         key_params, _ = jax.random.split(jax.random.key(self.seed))

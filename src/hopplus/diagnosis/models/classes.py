@@ -128,11 +128,9 @@ def mean_area(
             won += np.where(count > 0, area * count, 0.0)
             pairs += count
         by_class.append(np.where(pairs > 0, won / np.maximum(pairs, 1e-30), np.nan))
-    mean: np.ndarray = np.mean(by_class, axis=0) if by_class else np.full(len(weights), np.nan)
-    return mean
+    return np.mean(by_class, axis=0) if by_class else np.full(len(weights), np.nan)
 
 
 def _rest(scores: np.ndarray, number: int) -> np.ndarray:
     """[M] log-probability of any other class."""
-    rest: np.ndarray = np.logaddexp.reduce(np.delete(scores, number, axis=1), axis=1)
-    return rest
+    return np.logaddexp.reduce(np.delete(scores, number, axis=1), axis=1)

@@ -65,8 +65,7 @@ def _samples(
             visited=((places > 0) & (ahead <= last)[:, None]).any(axis=0),
         )
 
-    out: GoalSamples = jax.lax.map(one, (steps, np.arange(len(steps))), batch_size=1024)
-    return out
+    return jax.lax.map(one, (steps, np.arange(len(steps))), batch_size=1024)
 
 
 def _within(sampler: Sampler) -> int:
@@ -111,8 +110,7 @@ class GoalDiagnosis:
     @cached_property
     def judged(self) -> np.ndarray:
         """[M] bool, whether a step is of the episodes that judge."""
-        judged: np.ndarray = self.held.episode % 2 == 1
-        return judged
+        return self.held.episode % 2 == 1
 
     @cached_property
     def kinds(self) -> tuple[list[str], np.ndarray]:
@@ -167,10 +165,9 @@ class GoalDiagnosis:
 
     def samples(self, params: Params) -> GoalSamples:
         """What the goals of all held-out steps tell, on the host."""
-        found: GoalSamples = jax.device_get(
+        return jax.device_get(
             _samples(self.part, self.setting.sampler, params, self.held.source, self.held.steps)
         )
-        return found
 
     @cached_property
     def untrained(self) -> GoalSamples:

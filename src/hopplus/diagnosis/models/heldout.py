@@ -52,35 +52,30 @@ class HeldOut:
     @cached_property
     def action(self) -> np.ndarray:
         """[M] what the seat did."""
-        return self._at_steps(self.shard.rows.joint)
+        return self._at(self.shard.rows.joint, self.row)
 
     @cached_property
     def aim(self) -> np.ndarray:
         """[M] the kind of thing the player says it is after; -1 none."""
-        return self._at_steps(self.shard.rows.aim)
+        return self._at(self.shard.rows.aim, self.row)
 
     @cached_property
     def caught(self) -> np.ndarray:
         """[M] the kind of thing the seat takes last in the episode; K for none."""
-        return self._at_steps(self.shard.caught)
+        return self._at(self.shard.caught, self.row)
 
     @cached_property
     def time(self) -> np.ndarray:
         """[M] steps played before."""
-        steps: np.ndarray = self.row - np.take(self.shard.start, self.episode)
-        return steps
+        return self.row - np.take(self.shard.start, self.episode)
 
     @cached_property
     def who(self) -> np.ndarray:
         """[M] who sat there, by its number in `players`."""
         return self._at(self.shard.who, self.episode)
 
-    def _at_steps(self, by_row: Any) -> np.ndarray:
-        return self._at(by_row, self.row)
-
     def _at(self, values: Any, place: np.ndarray) -> np.ndarray:
-        chosen: np.ndarray = np.asarray(values)[place, self.seat].astype(np.int64)
-        return chosen
+        return np.asarray(values)[place, self.seat].astype(np.int64)
 
 
 def held_out(data: Data, share: float, most: int) -> HeldOut:

@@ -77,8 +77,7 @@ def _rows(game: Game, seen: Watched) -> Rows:
         done=acted(play.outcome.done, False),
         aim=acted(np.asarray(aims(play.act, kinds)), -1).astype(np.int8),
     )
-    turned: Rows = jax.tree.map(lambda leaf: np.swapaxes(leaf, 0, 1), rows)
-    return turned
+    return jax.tree.map(lambda leaf: np.swapaxes(leaf, 0, 1), rows)
 
 
 def _like(mask: np.ndarray, leaf: Any) -> np.ndarray:

@@ -23,8 +23,7 @@ class ValueLossDiagnosis(Diagnosis):
     @property
     def seats(self) -> list[list[int]]:
         """[sets] whose parameters they are."""
-        found: list[list[int]] = self.seen.subject.learner.auxiliary.seats.tolist()
-        return found
+        return self.seen.subject.learner.auxiliary.seats.tolist()
 
     @property
     def figures(self) -> dict[str, Any]:

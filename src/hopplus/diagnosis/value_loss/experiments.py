@@ -50,7 +50,7 @@ def run_experiments(subject: Subject, updates: int, on_step: OnStep) -> list[Exp
         for name, change in CHANGES.items()
         if change.get("critic", not critic) != critic  # what it is already needs no experiment
     ]
-    switch = lab.switches([lab.usual(**CHANGES[name]) for name in names])
+    switch = lab.switches([CHANGES[name] for name in names])
     now = replicas_of(subject.learning, [0] * len(names))
     records = []
     for number in range(updates):

@@ -22,6 +22,7 @@ from hopplus.report.figures.palette import (
     colour,
     panels,
     try_figure,
+    write_cells,
 )
 
 if TYPE_CHECKING:
@@ -40,17 +41,9 @@ def draw_opponent(measures: Measures) -> "Figure":
     shares = table / np.maximum(table.sum(axis=1, keepdims=True), 1)
     matrix, bars, said = axes[0]
     matrix.imshow(shares, cmap="Blues", vmin=0, vmax=1)
-    for row, column in np.ndindex(shares.shape):
-        dark = shares[row, column] > 0.5
-        matrix.text(
-            column,
-            row,
-            f"{shares[row, column]:.0%}\n{table[row, column]:.0f}",
-            ha="center",
-            va="center",
-            fontsize=TINY,
-            color="white" if dark else "black",
-        )
+    cells = zip(shares.flat, table.flat, strict=True)
+    texts = [f"{share:.0%}\n{count:.0f}" for share, count in cells]
+    write_cells(matrix, texts, shares > 0.5, TINY)
     matrix.set(xlabel="predicted", ylabel="done", title="What was taken for what")
     matrix.set_xticks(range(len(names)), names, rotation=45, ha="right")
     matrix.set_yticks(range(len(names)), names)

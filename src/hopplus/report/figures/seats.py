@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hopplus.diagnosis.seats.diagnosis import SeatsDiagnosis
+from hopplus.diagnosis.seats.checks import SeatsDiagnosis
 from hopplus.diagnosis.seats.ordering import Ordering
 from hopplus.report.figures.palette import colour, panels
 
