@@ -11,7 +11,7 @@ import tyro
 
 from benchmarks import main
 from hopplus.cli.paged import show
-from hopplus.cli.reading.options import check_positive
+from hopplus.cli.reading.options import check_options
 from hopplus.config import MANY, ConfigError, GameConfig, TrainConfig, check_range, default_game
 from hopplus.diagnosis.faults import FAULTS, Fault, find_fault
 from hopplus.diagnosis.laboratory import Laboratory
@@ -83,8 +83,8 @@ class FaultBench:
     """Print JSON instead of a table."""
 
     def run(self) -> int:
-        check_positive(seeds=self.seeds, runs=self.runs, steps=self.steps, episodes=self.episodes)
-        check_positive(updates=self.updates)
+        check_options(seeds=self.seeds, runs=self.runs, steps=self.steps, episodes=self.episodes)
+        check_options(updates=self.updates)
         check_range("ppo.games", self.games, 1, MANY)
         for name in (self.seats_preset, self.value_preset):
             if name not in PRESETS:

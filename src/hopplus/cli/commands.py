@@ -8,7 +8,7 @@ from hopplus.cli.bench import BENCHES, Bench
 from hopplus.cli.certify import Certify
 from hopplus.cli.collect import Collect
 from hopplus.cli.crossplay import CrossPlay
-from hopplus.cli.diagnose import DIAGNOSES, Diagnose
+from hopplus.cli.diagnose.command import DIAGNOSES, Diagnose
 from hopplus.cli.evaluate import Evaluate
 from hopplus.cli.export import Export
 from hopplus.cli.listing import List

@@ -46,15 +46,17 @@ def page_text(page: Page) -> str:
     )
     words = Translations(page.language)
     template.filters |= {"image": _image, "json": as_json}
-    script = _script() if any(section.view for section in page.sections) else ""
+    drawn = any(section.view for section in page.sections)
+    script = "\n".join(map(_read, SCRIPTS)) if drawn else ""
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return template.get_template("page.html").render(
         page=page,
         say=words,
         words=words.known,
         locale=words.locale,
-        style=(HERE / "page.css").read_text(encoding="utf-8"),
+        style=_read("page.css"),
         script=script,
-        digest=_digest(script) if script else "",
+        digest=digest if script else "",
     )
 
 
@@ -69,12 +71,8 @@ def as_json(tree: Any) -> str:
     return text.translate(UNSAFE)
 
 
-def _script() -> str:
-    return "\n".join((HERE / name).read_text(encoding="utf-8") for name in SCRIPTS)
-
-
-def _digest(script: str) -> str:
-    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+def _read(name: str) -> str:
+    return (HERE / name).read_text(encoding="utf-8")
 
 
 def _image(figure: "Figure | Callable[[], Figure]") -> str:

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from hopplus.cli.paged import show
-from hopplus.cli.reading.options import check_games, check_positive, check_seed
+from hopplus.cli.reading.options import check_options
 from hopplus.config import (
     ConfigError,
     GameConfig,
@@ -60,9 +60,7 @@ class BenchSearch:
     """Print JSON instead of a table."""
 
     def run(self) -> int:
-        check_positive(games=self.games, rounds=self.rounds)
-        check_seed(self.seed)
-        check_games(self.games)
+        check_options(games=self.games, rounds=self.rounds, seed=self.seed)
         if not self.search.simulations:
             raise ConfigError(
                 "--search.simulations is 0 but must be from 1 to 32768 to search at all"
@@ -109,7 +107,7 @@ class BenchSearch:
             for one in speeds
         ]
         table = Section(title, header=["simulations", *header], rows=rows)
-        payload = {"machine": machine, "speeds": [speed.as_json() for speed in speeds]}
+        payload = {"machine": machine, "speeds": speeds}
         return Page(title, "", sections=[table], payload=payload)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import tyro
 
 from hopplus.cli.paged import show
-from hopplus.cli.reading.options import check_positive
+from hopplus.cli.reading.options import check_options
 from hopplus.config import TrainConfig
 from hopplus.games import make_game
 from hopplus.games.game import board_size
@@ -34,7 +34,7 @@ class BenchTrain:
     """Print JSON instead of lines."""
 
     def run(self) -> int:
-        check_positive(seconds=self.seconds)
+        check_options(seconds=self.seconds)
         with Watchdog():
             speed = measure_train(self.config, self.seconds)
         return show(_page(self.config, speed), as_json=self.json)

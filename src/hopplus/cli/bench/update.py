@@ -2,14 +2,14 @@
 
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import jax
 import numpy as np
 
 from hopplus.cli.paged import show
-from hopplus.cli.reading.options import check_positive
+from hopplus.cli.reading.options import check_options
 from hopplus.config import GameConfig, TrainConfig, default_game
 from hopplus.learning.compilation import first_and_next
 from hopplus.learning.from_run import make_learner
@@ -34,7 +34,7 @@ class BenchUpdate:
     """Print JSON instead of a table."""
 
     def run(self) -> int:
-        check_positive(rounds=self.rounds)
+        check_options(rounds=self.rounds)
         ppo, hop_plus = (replace(PRESETS[name], game=self.game) for name in ("ppo", "hop-plus"))
         wanted = [("defaults", ppo.ppo.steps, (ppo, hop_plus))]
         wanted += variations(ppo, hop_plus) if self.curve else ()
@@ -54,13 +54,7 @@ class UpdateCost:
     size: int
     ppo: float
     other: float
-
-    @property
-    def ratio(self) -> float:
-        return self.other / self.ppo
-
-    def as_json(self) -> dict[str, Any]:
-        return {**asdict(self), "ratio": self.ratio}
+    ratio: float  # of the two
 
 
 class Updating:
@@ -88,8 +82,8 @@ def measure_update(
     the medians over rounds."""
     runs = [Updating(ppo), Updating(other)]
     spent = np.array([[run.advance(updates) for run in runs] for _ in range(rounds)])
-    mean = np.median(spent, axis=0) / updates
-    return UpdateCost(what, size, float(mean[0]), float(mean[1]))
+    one, two = (float(mean) for mean in np.median(spent, axis=0) / updates)
+    return UpdateCost(what, size, one, two, two / one)
 
 
 def variations(ppo: TrainConfig, other: TrainConfig) -> Iterator[tuple[str, int, Pair]]:
@@ -120,5 +114,5 @@ def _page(costs: list[UpdateCost]) -> Page:
         ],
         rows=[[one.what, one.size, 1000 * one.ppo, 1000 * one.other, one.ratio] for one in costs],
     )
-    payload = {"machine": machine, "costs": [cost.as_json() for cost in costs]}
+    payload = {"machine": machine, "costs": costs}
     return Page(title, "", sections=[table], payload=payload)

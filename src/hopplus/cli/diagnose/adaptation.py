@@ -7,9 +7,9 @@ from typing import Annotated
 import tyro
 
 from hopplus.cli.diagnose.ending import finish
-from hopplus.cli.reading.options import check_positive, check_seat, check_seed
+from hopplus.cli.reading.options import check_options
 from hopplus.cli.reading.subject import find_subject, game_of
-from hopplus.config import ConfigError, GameConfig, default_game
+from hopplus.config import ConfigError, GameConfig, check_range, default_game
 from hopplus.diagnosis.adaptation import ENOUGH_TRIALS, diagnose_adaptation
 from hopplus.diagnosis.introspection import introspect
 from hopplus.games import make_game
@@ -44,15 +44,14 @@ class DiagnoseAdaptation:
     """Print JSON instead of tables."""
 
     def run(self) -> int:
-        check_positive(episodes=self.episodes, trials=self.trials)
-        check_seed(self.seed)
+        check_options(episodes=self.episodes, trials=self.trials, seed=self.seed)
         if self.out and self.out.suffix == ".json":
             raise ConfigError("--out names the page, such as out.html; JSON is written beside it")
         if any(name in PRESETS for name in self.subject):
             raise ConfigError("a preset has learned nothing yet: give a run, or exported players")
         game = make_game(game_of(self.subject, self.game))
         subject = find_subject(self.subject, self.game, None, 1, 0, Path())
-        check_seat(self.seat, game.seats)
+        check_range("--seat", self.seat, 0, game.seats - 1)
         times = [time for time in TIMES if time < game.horizon]
         seeds = []
         total, busy = len(subject.players), "busy with the first"

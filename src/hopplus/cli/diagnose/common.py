@@ -7,7 +7,7 @@ from typing import Annotated
 
 import tyro
 
-from hopplus.cli.reading.options import check_positive, check_seed
+from hopplus.cli.reading.options import check_options
 from hopplus.config import ConfigError, GameConfig, TrainConfig, default_game
 from hopplus.diagnosis.faults import Fault, find_fault
 from hopplus.diagnosis.subject import (
@@ -65,9 +65,7 @@ class Diagnosing:
     def _open(self, steps: int) -> Opened:
         """Whom it is about, after everything that was given is checked; a preset is to be trained
         for so many steps, unless others are given."""
-        check_seed(self.seed)
-        if self.steps is not None:
-            check_positive(steps=self.steps)
+        check_options(seed=self.seed, steps=self.steps)
         if self._is_preset:
             config = PRESETS[self.subject]
             config = replace(config, game=self.game, steps=self.steps or steps, seed=self.seed)

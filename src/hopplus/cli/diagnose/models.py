@@ -9,7 +9,7 @@ import tyro
 
 from hopplus.cli.diagnose.measures import measure_sections
 from hopplus.cli.paged import this_command, written
-from hopplus.cli.reading.options import check_positive
+from hopplus.cli.reading.options import check_options
 from hopplus.diagnosis.finding import to_json
 from hopplus.diagnosis.models.diagnosis import MOST_ROWS, make_diagnosis, measure_seeds
 from hopplus.diagnosis.models.measures import Measures, write_measures
@@ -40,7 +40,7 @@ class DiagnoseModels:
     """Print JSON instead of tables."""
 
     def run(self) -> int:
-        check_positive(rows=self.rows)
+        check_options(rows=self.rows)
         with Watchdog():
             out, measures = measure_run(self.run_folder, self.data, self.out, self.rows)
         first = next(iter(measures.values()))

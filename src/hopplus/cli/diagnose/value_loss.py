@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 from hopplus.cli.diagnose.common import Diagnosing
 from hopplus.cli.diagnose.ending import finish
-from hopplus.cli.reading.options import check_positive
+from hopplus.cli.reading.options import check_options
 from hopplus.diagnosis.value_loss.diagnosis import ValueLossDiagnosis, diagnose_value_loss
 from hopplus.diagnosis.value_loss.experiments import LANES
 from hopplus.report.figures.value_loss import (
@@ -42,7 +42,7 @@ class DiagnoseValueLoss(Diagnosing):
 
     def run(self) -> int:
         updates = self.updates or (QUICK_UPDATES if self.quick else UPDATES)
-        check_positive(updates=updates)
+        check_options(updates=updates)
         opened = self._open(QUICK_STEPS if self.quick else STEPS)
         if not opened.run:
             config = opened.config.steady  # experiments go on from where it ends

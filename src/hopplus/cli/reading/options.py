@@ -26,6 +26,7 @@ from hopplus.config import (
 )
 
 MOST = 10**12  # of anything that is counted
+RANGES = {"games": (1, 2**22), "seed": (0, 2**32 - 1)}
 
 registry = ConstructorRegistry()
 
@@ -137,22 +138,11 @@ def whole(text: str) -> int:
     return int(number)
 
 
-def check_positive(**counts: float) -> None:
-    """Raise `ConfigError` for the first option that is not above zero, or absurdly large."""
-    for name, given in counts.items():
-        if isinstance(given, int):
-            check_range(f"--{name}", given, 1, MOST)
+def check_options(**given: float | None) -> None:
+    """Raise `ConfigError` for the first option that is out of its range: not above zero, or
+    absurdly large, unless `RANGES` has another. One that is None was not given."""
+    for name, value in given.items():
+        if isinstance(value, float):
+            check_above(f"--{name}", value, 0, MOST)
         else:
-            check_above(f"--{name}", given, 0, MOST)
-
-
-def check_seed(seed: int) -> None:
-    check_range("--seed", seed, 0, 2**32 - 1)
-
-
-def check_seat(seat: int, seats: int) -> None:
-    check_range("--seat", seat, 0, seats - 1)
-
-
-def check_games(games: int) -> None:
-    check_range("--games", games, 1, 2**22)
+            check_range(f"--{name}", value, *RANGES.get(name, (1, MOST)))

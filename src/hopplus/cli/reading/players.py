@@ -6,7 +6,7 @@ from typing import Annotated, NamedTuple
 
 import tyro
 
-from hopplus.cli.reading.options import check_seed
+from hopplus.cli.reading.options import check_options
 from hopplus.config import MIXED, ConfigError, GameConfig, SearchConfig, default_game
 from hopplus.games import make_game
 from hopplus.games.game import Game
@@ -65,7 +65,7 @@ class Playing:
         With a run, its own game is played, `run` means whoever sits there in the run, and that is
         everyone when no names are given.
         """
-        check_seed(self.seed)
+        check_options(seed=self.seed)
         if self.run_name is None:
             if self.players is None:
                 raise ConfigError(

@@ -23,6 +23,7 @@ from hopplus.types import Params
 
 SHOWN = 2000  # goals in the projection
 RESAMPLES = 200  # of episodes, for intervals
+AREAS = ("auc", "auc_low", "auc_high", "untrained_auc", "gain_low", "gain_high")
 LEAST = 10  # players of a kind that a figure by time step needs
 
 
@@ -225,21 +226,13 @@ class GoalDiagnosis:
         once = np.ones((1, len(truth)))
         area, plain = (mean_area(s[mask], truth, time, once)[0] for s in (learned, blank))
         if np.isnan(area):  # too few of a kind, or never two kinds at the same time
-            names = ("auc", "auc_low", "auc_high", "untrained_auc", "gain_low", "gain_high")
-            return out | dict.fromkeys(names)
+            return out | dict.fromkeys(AREAS)
         even = np.full(len(episodes), 1 / len(episodes))
         drawn = np.random.default_rng(0).multinomial(len(episodes), even, RESAMPLES)[:, place]
         areas, blanks = (mean_area(s[mask], truth, time, drawn) for s in (learned, blank))
-        low, high = np.nanquantile(areas, [0.025, 0.975])
-        gain_low, gain_high = np.nanquantile(areas - blanks, [0.025, 0.975])
-        return out | {
-            "auc": float(area),
-            "auc_low": float(low),
-            "auc_high": float(high),
-            "untrained_auc": float(plain),
-            "gain_low": float(gain_low),
-            "gain_high": float(gain_high),
-        }
+        ends, gains = (np.nanquantile(one, [0.025, 0.975]) for one in (areas, areas - blanks))
+        found = zip(AREAS, (area, *ends, plain, *gains), strict=True)
+        return out | {name: float(value) for name, value in found}
 
     def hits(self, samples: GoalSamples) -> dict[str, Any]:
         """How often the seat comes to the place a goal stands for within the next steps.
