@@ -14,9 +14,8 @@ from hopplus.cli.paged import show
 from hopplus.cli.reading.options import check_options
 from hopplus.config import MANY, ConfigError, GameConfig, TrainConfig, check_range, default_game
 from hopplus.diagnosis.faults import FAULTS, Fault, find_fault
-from hopplus.diagnosis.laboratory import Laboratory
 from hopplus.diagnosis.seats.checks import SeatsSettings, diagnose_seats
-from hopplus.diagnosis.subject import OnStep, make_laboratory, train_subject
+from hopplus.diagnosis.subject import Laboratory, OnStep, make_laboratory, train_subject
 from hopplus.diagnosis.value_loss.diagnosis import diagnose_value_loss
 from hopplus.diagnosis.value_loss.experiments import LANES
 from hopplus.presets import PRESETS

@@ -20,8 +20,13 @@ from hopplus.cli.diagnose.value_loss import draw_sections
 from hopplus.config import ImagineConfig, StagHuntConfig
 from hopplus.diagnosis.faults import FAULTS, Fault
 from hopplus.diagnosis.finding import Check
-from hopplus.diagnosis.laboratory import Laboratory, replica_of
-from hopplus.diagnosis.subject import Subject, make_laboratory, restore_subject
+from hopplus.diagnosis.subject import (
+    Laboratory,
+    Subject,
+    make_laboratory,
+    replica_of,
+    restore_subject,
+)
 from hopplus.diagnosis.value_loss.diagnosis import (
     ILLNESSES,
     ValueLossDiagnosis,

@@ -9,7 +9,7 @@ import tyro
 
 from hopplus.cli.paged import show
 from hopplus.cli.reading.options import check_options
-from hopplus.cli.reading.subject import find_subject, game_of
+from hopplus.cli.reading.players import find_subject, game_of
 from hopplus.config import (
     LARGE,
     ConfigError,

@@ -9,8 +9,7 @@ from typing import Annotated, Any
 import numpy as np
 import tyro
 
-from hopplus.cli.diagnose.measures import measure_sections
-from hopplus.cli.diagnose.models import measure_run, save_measures
+from hopplus.cli.diagnose.models import measure_run, measure_sections, save_measures
 from hopplus.cli.reading.options import one_of
 from hopplus.config import (
     GameConfig,

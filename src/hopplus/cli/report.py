@@ -13,7 +13,7 @@ from hopplus.evaluation.replay.replays import run_lineup, telling_replays, watch
 from hopplus.report.html import write_page
 from hopplus.report.page import Section
 from hopplus.report.pages.models import model_sections
-from hopplus.report.pages.runs import report_path, runs_page
+from hopplus.report.pages.runs import runs_page
 from hopplus.report.pages.summary import Summary, summarise
 from hopplus.report.translations import Language
 from hopplus.runs.folder import RunError, open_run
@@ -58,7 +58,8 @@ class Report:
                 replays += episodes
                 progress.advance(1, run.name)
         page = runs_page(runs, this_command(), self.language, models, replays)
-        path = self.out or report_path(runs)
+        folder = runs[0].run.path if len(runs) == 1 else Path()
+        path = self.out or folder / "report.html"
         write_page(path, page)
         # The page itself was asked for, so that one that cannot be written is an error.
         show(page, as_json=self.json, hints=[f"The page is {path}"], page=str(path))

@@ -11,7 +11,7 @@ import equinox as eqx
 import jax
 import numpy as np
 
-from hopplus.diagnosis.laboratory import replica_of
+from hopplus.diagnosis.subject import replica_of
 from hopplus.games.game import Game, views
 from hopplus.learning.learner import Learner, Learning, Lesson
 from hopplus.types import State, Trajectory, View

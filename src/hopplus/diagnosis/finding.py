@@ -77,7 +77,7 @@ def run_checks(table: Sequence[Callable[[Evidence], Found]], evidence: Evidence)
 
 
 @dataclass(frozen=True)
-class SearchResult:
+class Verdict:
     """The diagnosis: the name of what is wrong, `healthy`, or `not-known`; and what led to it."""
 
     name: str
@@ -102,7 +102,7 @@ class SearchResult:
         return {"verdict": rest.pop("name"), **rest}
 
 
-def conclude(checks: Sequence[Check], illnesses: Illnesses) -> SearchResult:
+def conclude(checks: Sequence[Check], illnesses: Illnesses) -> Verdict:
     """The first illness, in their own order, that any check shows: causes stand before effects.
 
     Without any it is healthy, unless a check that decides could not tell.
@@ -111,13 +111,13 @@ def conclude(checks: Sequence[Check], illnesses: Illnesses) -> SearchResult:
     if found := [name for name in illnesses if name in shown]:
         first, *also = found
         area, headline, advice = illnesses[first]
-        return SearchResult(first, area, headline, shown[first].says, advice, tuple(also))
+        return Verdict(first, area, headline, shown[first].says, advice, tuple(also))
     if open_ := [one for one in checks if one.state == "unknown" and one.decides]:
         area, headline, _ = illnesses[NOT_KNOWN]
         advice = " ".join(dict.fromkeys(check.unknown for check in open_))  # each once
-        return SearchResult(NOT_KNOWN, area, headline, open_[0].says, advice)
+        return Verdict(NOT_KNOWN, area, headline, open_[0].says, advice)
     area, headline, advice = illnesses[HEALTHY]
-    return SearchResult(HEALTHY, area, headline, "", advice)
+    return Verdict(HEALTHY, area, headline, "", advice)
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ class Diagnosis:
 
     subject: str
     checks: list[Check]
-    verdict: SearchResult
+    verdict: Verdict
 
     @property
     def figures(self) -> dict[str, Any]:

@@ -8,7 +8,6 @@ from typing import Any
 from hopplus.config import flat
 from hopplus.diagnosis.audit import DataAudit, TargetAudit, data_audit, target_audit
 from hopplus.diagnosis.finding import Check
-from hopplus.diagnosis.laboratory import replica_of
 from hopplus.diagnosis.step_audit import (
     BufferAudit,
     StepAudit,
@@ -16,7 +15,7 @@ from hopplus.diagnosis.step_audit import (
     log_audit,
     step_audit,
 )
-from hopplus.diagnosis.subject import Subject
+from hopplus.diagnosis.subject import Subject, replica_of
 
 DIVERGED = (
     "Some figures are not numbers: look in the log where that begins, and take a smaller step size"

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from hopplus.diagnosis.laboratory import Laboratory, Record, replica_of
+from hopplus.diagnosis.subject import Laboratory, Record, replica_of
 from hopplus.learning.auxiliary.transitions import Transitions, present_in
 from hopplus.learning.learner import Learner, Learning, Lesson
 from hopplus.types import Trajectory

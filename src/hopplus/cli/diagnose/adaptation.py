@@ -8,7 +8,7 @@ import tyro
 
 from hopplus.cli.diagnose.ending import finish
 from hopplus.cli.reading.options import check_options
-from hopplus.cli.reading.subject import find_subject, game_of
+from hopplus.cli.reading.players import find_subject, game_of
 from hopplus.config import ConfigError, GameConfig, check_range, default_game
 from hopplus.diagnosis.adaptation import ENOUGH_TRIALS, diagnose_adaptation
 from hopplus.diagnosis.introspection import introspect

@@ -1,13 +1,13 @@
 """What the diagnoses that train have in common on the command line: whom they are about."""
 
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated
 
 import tyro
 
 from hopplus.cli.reading.options import check_options
+from hopplus.cli.reading.players import neither
 from hopplus.config import ConfigError, GameConfig, TrainConfig, default_game
 from hopplus.diagnosis.faults import Fault, find_fault
 from hopplus.diagnosis.subject import (
@@ -71,12 +71,7 @@ class Diagnosing:
             config = replace(config, game=self.game, steps=self.steps or steps, seed=self.seed)
             return Opened(config, find_fault(self.fault, config))
         if not Path(self.subject).exists() and not is_background(self.subject):
-            near = get_close_matches(self.subject, PRESETS, 1)
-            hint = f" (did you mean {near[0]}?)" if near else ""
-            raise ConfigError(
-                f"{self.subject!r} is neither a run's folder nor a preset{hint}; presets are"
-                f" {', '.join(PRESETS)}"
-            )
+            raise ConfigError(f"{neither(self.subject)}; presets are {', '.join(PRESETS)}")
         self._refuse_training("a run has its own: it is for presets")
         run = open_run(Path(self.subject))
         seat_names(run.config())  # a run of training, not of one model

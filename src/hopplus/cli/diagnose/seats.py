@@ -10,7 +10,7 @@ from hopplus.config import ConfigError
 from hopplus.diagnosis.seats.ablation import list_rungs
 from hopplus.diagnosis.seats.checks import SeatsDiagnosis, SeatsSettings, diagnose_seats
 from hopplus.diagnosis.seats.foreign import diagnose_foreign
-from hopplus.report.figures.seats import draw_ablation, draw_agents, draw_returns
+from hopplus.report.figures.diagnosis import draw_ablation, draw_agents, draw_returns
 from hopplus.report.page import Section
 from hopplus.runs.progress import Progress
 

@@ -7,7 +7,7 @@ from hopplus.cli.diagnose.ending import finish
 from hopplus.cli.reading.options import check_options
 from hopplus.diagnosis.value_loss.diagnosis import ValueLossDiagnosis, diagnose_value_loss
 from hopplus.diagnosis.value_loss.experiments import LANES
-from hopplus.report.figures.value_loss import (
+from hopplus.report.figures.diagnosis import (
     draw_experiments,
     draw_sources,
     draw_time,

@@ -118,7 +118,8 @@ def mean_area(
     `area_under_curve`."""
     by_class = []
     for number in np.unique(truth):
-        score, positive = scores[:, number] - _rest(scores, number), truth == number
+        others = np.logaddexp.reduce(np.delete(scores, number, axis=1), axis=1)  # log-probability
+        score, positive = scores[:, number] - others, truth == number
         won, pairs = np.zeros(len(weights)), np.zeros(len(weights))
         for stratum in np.unique(strata):
             here = strata == stratum
@@ -129,8 +130,3 @@ def mean_area(
             pairs += count
         by_class.append(np.where(pairs > 0, won / np.maximum(pairs, 1e-30), np.nan))
     return np.mean(by_class, axis=0) if by_class else np.full(len(weights), np.nan)
-
-
-def _rest(scores: np.ndarray, number: int) -> np.ndarray:
-    """[M] log-probability of any other class."""
-    return np.logaddexp.reduce(np.delete(scores, number, axis=1), axis=1)

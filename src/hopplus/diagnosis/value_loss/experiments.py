@@ -5,8 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from hopplus.diagnosis.laboratory import replicas_of
-from hopplus.diagnosis.subject import OnStep, Subject
+from hopplus.diagnosis.subject import OnStep, Subject, replicas_of
 
 AS_IT_IS, REAL_ONLY = "as it is", "real steps only"
 CHANGES: dict[str, dict[str, Any]] = {  # of the laboratory's switch

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from hopplus.diagnosis.laboratory import Laboratory
+from hopplus.diagnosis.subject import Laboratory
 from hopplus.games.game import repeat_step
 from hopplus.learning.auxiliary.learner import flat
 from hopplus.models.opponent import others_logits

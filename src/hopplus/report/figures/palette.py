@@ -50,21 +50,17 @@ def write_cells(axes: "Axes", texts: Sequence[str], dark: np.ndarray, size: int)
         axes.text(column, row, text, ha="center", va="center", color=ink, fontsize=size)
 
 
-def save_figure(path: Path, figure: "Figure") -> None:
-    """Write a figure in the format that the path ends in."""
-    with clear_errors(f"write {path}"):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(path, dpi=DPI)
-
-
 _lacking: list[str] = []  # said once
 
 
 def try_figure(path: Path, draw: "Callable[[], Figure]") -> bool:
-    """Draw and write a figure; whether that went well. A figure that cannot be drawn is said and
-    takes nothing else with it."""
+    """Draw and write a figure, in the format that the path ends in; whether that went well. A
+    figure that cannot be drawn is said and takes nothing else with it."""
     try:
-        save_figure(path, draw())
+        figure = draw()
+        with clear_errors(f"write {path}"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            figure.savefig(path, dpi=DPI)
     except ImportError:
         if not _lacking:
             _lacking.append("matplotlib")

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -32,6 +31,13 @@ IQM = (
 IMPROVEMENT = (
     "The probability of improvement is that a run of one seed does better than one of {first}."
 )
+
+HEADLINES = {  # by whether only some seats learn, and whether there are several runs
+    (False, False): "Mean return {mean} of {best} at best",
+    (False, True): "{name} has the highest mean return: {mean} of {best} at best",
+    (True, False): "Mean return {mean} of the seats that learn",
+    (True, True): "{name} has the highest mean return of the seats that learn: {mean}",
+}
 
 
 def runs_page(
@@ -119,19 +125,7 @@ def _headline(runs: Sequence[Summary], say: Translations) -> str:
         return say("These runs cannot be ranked by their returns")
     if even := too_close([(run.name, run.mean_return) for run in known if run.mean_return]):
         return say(even)
-    if best.partly:
-        return say(
-            "{name} has the highest mean return of the seats that learn: {mean}"
-            if len(runs) > 1
-            else "Mean return {mean} of the seats that learn",
-            **values,
-        )
-    return say(
-        "{name} has the highest mean return: {mean} of {best} at best"
-        if len(runs) > 1
-        else "Mean return {mean} of {best} at best",
-        **values,
-    )
+    return say(HEADLINES[best.partly, len(runs) > 1], **values)
 
 
 def too_close(found: Sequence[tuple[str, Estimate]]) -> Sentence | None:
@@ -272,8 +266,3 @@ def _time(run: Summary, say: Translations) -> str:
     if isinstance(first, float):
         text = "{all} s, of which {first} s until the first update"
     return say(text, all=f"{run.seconds:,.0f}", first=f"{first or 0:,.0f}")
-
-
-def report_path(runs: Sequence[Summary]) -> Path:
-    """Where the page goes if nobody says: into the run, or, of several, here."""
-    return runs[0].run.path / "report.html" if len(runs) == 1 else Path("report.html")
