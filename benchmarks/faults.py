@@ -17,7 +17,7 @@ from hopplus.diagnosis.faults import FAULTS, Fault, find_fault
 from hopplus.diagnosis.seats.checks import SeatsSettings, diagnose_seats
 from hopplus.diagnosis.subject import Laboratory, OnStep, make_laboratory, train_subject
 from hopplus.diagnosis.value_loss.diagnosis import diagnose_value_loss
-from hopplus.diagnosis.value_loss.experiments import LANES
+from hopplus.diagnosis.value_loss.experiments import REPLICAS
 from hopplus.presets import PRESETS
 from hopplus.report.page import Column, Page, Section
 from hopplus.runs.progress import Progress
@@ -153,14 +153,14 @@ class FaultBench:
             subject = train_subject(self.value_preset, laboratory, seed, lambda note: None)
             return diagnose_value_loss(subject, self.updates, lambda note: None).verdict.name
 
-        return self._counted("value-loss", name, fault.value_loss, diagnose, LANES, on_step)
+        return self._counted("value-loss", name, fault.value_loss, diagnose, REPLICAS, on_step)
 
     def _imagining(self, name: str) -> tuple[Laboratory, Fault]:
         made: TrainConfig = PRESETS[self.value_preset].steady
         ppo = replace(made.ppo, games=self.games)
         config = replace(made, game=self.game, steps=self.steps, ppo=ppo)
         fault = find_fault(None if name == NONE else name, config)
-        return make_laboratory(config, fault, LANES), fault
+        return make_laboratory(config, fault, REPLICAS), fault
 
     def _counted(
         self,

@@ -153,8 +153,8 @@ def result_page(run: RunFolder, config: TrainConfig, result: dict[str, Any]) -> 
         rows=[[str(seed), *returns, mean] for seed, returns, mean in rows],
     )
     lines = []
-    if (chance := result["seat_order_p"]) is not None:
-        lines.append(f"do seats differ? p = {chance:.3f} if all are alike (permutation test)")
+    if (p_value := result["seat_order_p"]) is not None:
+        lines.append(f"do seats differ? p = {p_value:.3f} if all are alike (permutation test)")
     whose = "of the learning seats (*) " if partly else ""
     lines.append(
         f"returns over the last tenth; mean {whose}{result['mean_return']:.3f}, value loss"

@@ -66,9 +66,7 @@ def _all_views(game: Game, states: State) -> View:
 def seat_rows(game: Game, trajectory: Trajectory, prosociality: float) -> list[SeatRows]:
     """[N] what each seat saw, did and got in a trajectory [T, B, ...] of one replica."""
     seen = jax.device_get(_all_views(game, trajectory.state))
-    reward = np.asarray(trajectory.outcome.reward)
-    mean = reward.mean(axis=-1, keepdims=True)
-    reward = (1 - prosociality) * reward + prosociality * mean if prosociality else reward
+    reward = _shared(np.asarray(trajectory.outcome.reward), prosociality)
     present = np.asarray(trajectory.present)
     found = []
     for seat in range(game.seats):
@@ -79,6 +77,13 @@ def seat_rows(game: Game, trajectory: Trajectory, prosociality: float) -> list[S
         rows = _digests(_content(own, action, got))
         found.append(SeatRows(rows, present[:, :, seat].reshape(-1)))
     return found
+
+
+def _shared(reward: np.ndarray, prosociality: float) -> np.ndarray:
+    """[..., N] what is learned from: one's own reward and the mean of all, weighed."""
+    if not prosociality:
+        return reward
+    return (1 - prosociality) * reward + prosociality * reward.mean(axis=-1, keepdims=True)
 
 
 @dataclass(frozen=True)
@@ -207,10 +212,7 @@ def _returns(
 ) -> np.ndarray:
     """[T, B, N] lambda returns of the learning seats, step by step from the last one on."""
     c, seats = learner.config, learner.seats
-    reward = np.asarray(trajectory.outcome.reward, np.float64)
-    if c.prosociality:
-        mean = reward.mean(axis=-1, keepdims=True)
-        reward = (1 - c.prosociality) * reward + c.prosociality * mean
+    reward = _shared(np.asarray(trajectory.outcome.reward, np.float64), c.prosociality)
     value = np.asarray(trajectory.act.value, np.float64)
     there = np.asarray(trajectory.present) | (c.prosociality > 0)
     next_value = np.zeros(reward.shape[1:])

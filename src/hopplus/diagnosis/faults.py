@@ -121,13 +121,13 @@ class Fault:
     own: bool = False  # whether seats must have parameters of their own
 
 
-def _uneven(config: TrainConfig) -> TrainConfig:
-    return replace(config, game=config.game.favouring_last())
-
-
 FAULTS: Mapping[str, Fault] = MappingProxyType(
     {
-        "strength": Fault("the last seat is twice as strong", seats="unequal-game", config=_uneven),
+        "strength": Fault(
+            "the last seat is twice as strong",
+            seats="unequal-game",
+            config=lambda config: replace(config, game=config.game.favouring_last()),
+        ),
         "first-seat": Fault(
             "every seat learns from the first seat's play",
             seats="wrong-seat-data",

@@ -149,7 +149,7 @@ def _watch_trials(
             return jnp.exp(actor.policy_and_value(player_params.policy, view, inferred)[0])
 
         own = policy(inferred)
-        moved = [0.5 * jnp.abs(own - policy(told)).sum() for told in (partner, stranger)]
+        moved = [0.5 * jnp.abs(own - policy(taken)).sum() for taken in (partner, stranger)]
         true = jnp.exp(now.act.logits[order[1:]])  # [M, A]
         if player_params.opponents is None:
             hit = jnp.zeros(len(order) - 1, bool)

@@ -113,8 +113,8 @@ def step_audit(
             return jax.tree.map(lambda leaf: jnp.roll(leaf, by, axis=0), tree)
 
         # The same sets of parameters, each in the next one's place: they must learn the same.
-        there = turned((policy, state, batch), 1)
-        moved = still.improve(there[0], there[1], there[2], updates, key)
+        there: list[Any] = [*turned((policy, state, batch), 1), updates, key]
+        moved = still.improve(*there)
         after, state, _ = still.improve(policy, state, batch, updates, key)
         apart = jax.tree.map(
             lambda a, b: jnp.abs(a - b).reshape(len(a), -1).max(axis=1), after, turned(moved[0], -1)

@@ -96,8 +96,8 @@ class Laboratory:
         compiled meanwhile."""
         keys = seed_keys(replace(self.config, seeds=self.replicas, seed=seed))
         init = self.compiled("init", self.learner.init_all)
-        with ThreadPoolExecutor(1) as auxiliary:
-            made = auxiliary.submit(lambda: jax.block_until_ready(init(keys)))
+        with ThreadPoolExecutor(1) as executor:
+            made = executor.submit(lambda: jax.block_until_ready(init(keys)))
             if isinstance(self._update, jax.stages.Wrapped):
                 shapes = jax.eval_shape(self.learner.init_all, keys)
                 self._update = self._update.lower(self.as_it_is(), shapes).compile()

@@ -1,11 +1,10 @@
 """`hopplus bench game`: environment steps per second, beside the plain-Python rules."""
 
-import importlib.util
-import sys
+import runpy
 import time
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from types import ModuleType
+from types import SimpleNamespace
 from typing import Any
 
 import equinox as eqx
@@ -118,7 +117,7 @@ def _measure_plain(
     rules_file = TESTS / PLAIN_RULES.get(game.name, "")
     if not rules_file.is_file():
         return None, 0
-    plain = _load(rules_file)
+    plain: Any = SimpleNamespace(**runpy.run_path(str(rules_file)))
     names = set(plain.Rules.__dataclass_fields__) - {"height", "width"}
     height, width, _ = game.shape
     rules = plain.Rules(height=height, width=width, **{n: getattr(c, n) for n in names})
@@ -147,16 +146,6 @@ def _measure_plain(
                 board = None
     steps = len(joints) * PLAIN_GAMES
     return steps / spent, steps
-
-
-def _load(path: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module  # dataclasses look their module up there
-    spec.loader.exec_module(module)
-    return module
 
 
 def _page(c: GameConfig, speed: GameSpeed) -> Page:

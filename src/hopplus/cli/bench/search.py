@@ -73,14 +73,12 @@ class BenchSearch:
         config = TrainConfig(game=self.game, parts=self.parts)
         make_planner(config, self.search)  # complains before work is announced
         speeds = []
-        with Progress(
-            "searching", len(wanted), "searches", first="busy with the first"
-        ) as progress:
+        total, busy = len(wanted), "busy with the first"
+        with Progress("searching", total, "searches", first=busy) as progress:
             for count, with_mctx in wanted:
                 search = replace(self.search, simulations=count)
-                speeds.append(
-                    measure_search(config, search, self.games, self.seed, self.rounds, with_mctx)
-                )
+                work = (self.games, self.seed, self.rounds, with_mctx)
+                speeds.append(measure_search(config, search, *work))
                 progress.advance(1, f"{count:,} simulations: {speeds[-1].ours:,.1f} steps/s")
         return show(self._page(speeds), as_json=self.json)
 
@@ -269,22 +267,17 @@ def measure_search(
         runs += [mctx_search(roots, depth) for depth in (None, roots.config.depth)]
     key = jax.random.key(seed)
     began = time.perf_counter()
-    values = [float(run(key).mean()) for run in runs[:1]]
+    our_value = float(runs[0](key).mean())
     compiled = time.perf_counter() - began
-    values += [float(run(key).mean()) for run in runs[1:]]
+    values = [float(run(key).mean()) for run in runs[1:]]
     spent = np.zeros((rounds, len(runs)))
     for number in range(rounds):
         for which, run in enumerate(runs):
             began = time.perf_counter()
             jax.block_until_ready(run(jax.random.fold_in(key, number)))
             spent[number, which] = time.perf_counter() - began
-    rates = games / np.median(spent, axis=0)
-    return SearchSpeed(
-        simulations=search.simulations or 0,
-        ours=float(rates[0]),
-        mctx=float(rates[1]) if with_mctx else None,
-        mctx_within=float(rates[2]) if with_mctx else None,
-        our_value=values[0],
-        mctx_value=values[1] if with_mctx else None,
-        compile_seconds=compiled,
-    )
+    ours_rate, *mctx_rates = (games / np.median(spent, axis=0)).tolist()
+    mctx, within = mctx_rates or (None, None)
+    mctx_value = values[0] if values else None
+    simulations = search.simulations or 0
+    return SearchSpeed(simulations, ours_rate, mctx, within, our_value, mctx_value, compiled)

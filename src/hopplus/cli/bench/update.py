@@ -1,7 +1,7 @@
 """`hopplus bench update`: what an update of HOP+ costs beside one of PPO on as much play."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,7 +14,7 @@ from hopplus.config import GameConfig, TrainConfig, default_game
 from hopplus.learning.compilation import first_and_next
 from hopplus.learning.from_run import make_learner
 from hopplus.presets import PRESETS
-from hopplus.report.page import Column, Page, Section
+from hopplus.report.page import Column, Page, make_table
 from hopplus.runs.progress import Progress
 from hopplus.runtime import device_line
 
@@ -103,16 +103,12 @@ def variations(ppo: TrainConfig, other: TrainConfig) -> Iterator[tuple[str, int,
 def _page(costs: list[UpdateCost]) -> Page:
     machine = device_line()
     title = f"an update, without compilation; {machine}"
-    table = Section(
-        title,
-        header=[
-            "",
-            "size",
-            Column("ppo, ms", ",.1f"),
-            Column("hop-plus, ms", ",.1f"),
-            Column("ratio", ".2f"),
-        ],
-        rows=[[one.what, one.size, 1000 * one.ppo, 1000 * one.other, one.ratio] for one in costs],
-    )
+    columns: dict[str | Column, Callable[[UpdateCost], Any]] = {
+        "": lambda cost: cost.what,
+        "size": lambda cost: cost.size,
+        Column("ppo, ms", ",.1f"): lambda cost: 1000 * cost.ppo,
+        Column("hop-plus, ms", ",.1f"): lambda cost: 1000 * cost.other,
+        Column("ratio", ".2f"): lambda cost: cost.ratio,
+    }
     payload = {"machine": machine, "costs": costs}
-    return Page(title, "", sections=[table], payload=payload)
+    return Page(title, "", sections=[make_table(title, columns, costs)], payload=payload)

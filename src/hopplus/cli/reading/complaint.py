@@ -95,8 +95,9 @@ def _wrong(said: str) -> str:
         allowed = re.findall(r"'([^']+)'", choice[3])
         given = choice[1].strip("'")
         hint = _said(difflib.get_close_matches(given, allowed, 1))
-        what = f"{_option(choice[2])} is {given!r}" if choice[2].startswith("-") else repr(given)
-        said = f"{what}{hint} but must be" if choice[2].startswith("-") else f"{what}{hint} is not"
+        said = f"{given!r}{hint} is not"
+        if choice[2].startswith("-"):
+            said = f"{_option(choice[2])} is {given!r}{hint} but must be"
         return f"{said} one of {', '.join(allowed)}"
     if value := re.match(r"Error parsing (\S+?): (.+)", said):
         if untyped := re.match(r"no type matching (\S+) could be .+ from \['(.*)'\]", value[2]):
@@ -170,8 +171,9 @@ def nearest(word: str, options: Mapping[str, bool]) -> list[str]:
 
 def _likeness(word: str, name: str) -> float:
     """How likely it is that a word means an option: 1 for sure, 0 for not at all."""
-    group, last = _split(word)
-    own_group, own_last = _split(name)
+    (group, _, last), (own_group, _, own_last) = (
+        one.removeprefix("--").rpartition(".") for one in (word, name)
+    )
     same_group = group == own_group
     nested = same_group or not group or own_group.startswith(f"{group}.")
     found = 0.75 * difflib.SequenceMatcher(None, word, name, autojunk=False).ratio() + 0.1
@@ -192,11 +194,6 @@ def _likeness(word: str, name: str) -> float:
             alike = difflib.SequenceMatcher(None, last, own_last, autojunk=False).ratio()
             found = max(found, 0.95 * alike - 0.02 + near)
     return round(found, 6)
-
-
-def _split(name: str) -> tuple[str, str]:
-    group, _, last = name.removeprefix("--").rpartition(".")
-    return group, last
 
 
 def _initials(name: str) -> str:

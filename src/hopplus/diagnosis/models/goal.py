@@ -33,8 +33,8 @@ class GoalSamples(eqx.Module):
     goal: Any  # [G] of the view
     later: Any  # [G] of the view some steps later
     divergence: Any  # [G] from the prior
-    told: Any  # [] the loss's own: cross-entropy of the planes or of the action, nats
-    right: Any  # [] share of the cells, or of the action, that is told right
+    loss: Any  # [] its own: cross-entropy of the planes or of the action, nats
+    right: Any  # [] share of the cells, or of the action, that is predicted right
     cell: Any  # [] int32 where the seat is
     visited: Any  # [H * W] bool, where the seat is within the next steps; nowhere if it leaves
 
@@ -50,7 +50,7 @@ def _samples(
         sample = sampler(source, step, key, ())
         code = part.code(params, sample.view)
         goal, later = part.goal(params, sample.view), part.goal(params, sample.later)
-        told, right = _told(part, params, sample, goal, later)
+        loss, right = _measure_loss(part, params, sample, goal, later)
         last = source.last_seen[row, seat]
         ahead = row + 1 + jnp.arange(_within(sampler))
         places = jax.vmap(
@@ -60,7 +60,7 @@ def _samples(
             goal=goal,
             later=later,
             divergence=part.divergence(code),
-            told=told,
+            loss=loss,
             right=right,
             cell=sample.view.planes[..., 0].reshape(-1).argmax(),
             visited=((places > 0) & (ahead <= last)[:, None]).any(axis=0),
@@ -74,7 +74,7 @@ def _within(sampler: Sampler) -> int:
     return sampler.ahead or GoalConfig().ahead
 
 
-def _told(
+def _measure_loss(
     part: GoalPart, params: Params, sample: Any, goal: jax.Array, later: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
     """How well goals tell what their loss wants of them, without chance."""
@@ -143,7 +143,7 @@ class GoalDiagnosis:
         figures: dict[str, Any] = {
             "samples": len(held.steps),
             "loss": self.part.config.loss,
-            self.part.config.loss: float(samples.told.mean(dtype=np.float64)),
+            self.part.config.loss: float(samples.loss.mean(dtype=np.float64)),
             "told_right": float(samples.right.mean(dtype=np.float64)),
             "kl": float(divergence.sum()),
             "numbers_in_use": self._in_use(samples, divergence),

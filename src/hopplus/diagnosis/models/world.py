@@ -241,22 +241,22 @@ def describe_errors(errors: Errors, channels: list[str]) -> dict[str, Any]:
     by_channel = errors.channel.mean(axis=0, dtype=np.float64)
     mse = float(by_channel.mean())
     yes, no = (getattr(errors, name).sum(axis=0) for name in ("true_count", "false_count"))
-    lawful = np.logical_and.reduce(list(errors.laws.values()))
+    means = {
+        "reward_mse": errors.reward,
+        "reward_mse_all_seats": errors.rewards,
+        "seat_end_accuracy": errors.gone,
+        "episode_end_accuracy": errors.done,
+        "legality_accuracy": errors.legal,
+        "exact_next_state": errors.exact,
+        "exact_everything": errors.exact & errors.gone & errors.done & errors.legal,
+    }
+    laws = {"all": np.logical_and.reduce(list(errors.laws.values())), **errors.laws}
     return {
         "samples": len(errors.reward),
         "plane_mse": mse,
         "psnr": psnr(mse),
-        "reward_mse": float(errors.reward.mean(dtype=np.float64)),
-        "reward_mse_all_seats": float(errors.rewards.mean(dtype=np.float64)),
-        "seat_end_accuracy": float(errors.gone.mean()),
-        "episode_end_accuracy": float(errors.done.mean()),
-        "legality_accuracy": float(errors.legal.mean()),
-        "exact_next_state": float(errors.exact.mean()),
-        "exact_everything": float((errors.exact & errors.gone & errors.done & errors.legal).mean()),
-        "consistency": {
-            "all": float(lawful.mean()),
-            **{name: float(held.mean()) for name, held in errors.laws.items()},
-        },
+        **{name: float(values.mean(dtype=np.float64)) for name, values in means.items()},
+        "consistency": {name: float(held.mean()) for name, held in laws.items()},
         "channels": [
             {
                 "channel": name,

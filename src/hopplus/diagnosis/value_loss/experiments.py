@@ -15,7 +15,7 @@ CHANGES: dict[str, dict[str, Any]] = {  # of the laboratory's switch
     "critic on real steps only": {"critic": False},
     "critic on both": {"critic": True},
 }
-LANES = 4  # experiments side by side
+REPLICAS = 4  # experiments side by side
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from hopplus.config import TrainConfig, differing
+from hopplus.config import differing
 from hopplus.evaluation.statistics import (
     AcrossSeeds,
     Estimate,
@@ -188,10 +188,10 @@ def _rows(runs: Sequence[Summary], say: Translations) -> list[Row]:
             for seat in range(seats)
         ),
         ("held-out loss ± 95%", _held_out),
-        ("value loss", lambda run: _result(run, "value_loss")),
+        ("value loss", lambda run: run.figure("value_loss")),
         ("learns", lambda run: _learns(run, say)),
-        ("game", lambda run: _game(run.config, say)),
-        ("seats", _seats),
+        ("game", lambda run: _game(run, say)),
+        ("seats", lambda run: run.config and (run.config.seats or "").replace(",", ", ")),
         ("steps of each seed", lambda run: run.steps if run.config else None),
         ("epochs", lambda run: None if run.config else run.steps),
         ("seeds", lambda run: run.seeds),
@@ -230,11 +230,6 @@ def _held_out(run: Summary) -> Estimate | None:
         return None
 
 
-def _result(run: Summary, name: str) -> float | None:
-    value = (run.result or {}).get(name)
-    return value if isinstance(value, float) else None
-
-
 def _learns(run: Summary, say: Translations) -> str:
     config = run.config
     if config is None:
@@ -247,22 +242,17 @@ def _learns(run: Summary, say: Translations) -> str:
     return ", ".join(parts)
 
 
-def _game(config: TrainConfig | None, say: Translations) -> str:
-    if config is None:
+def _game(run: Summary, say: Translations) -> str:
+    if run.config is None:
         return ""
-    text, values = make_game(config.game).describe()
+    text, values = make_game(run.config.game).describe()
     return say(text, **values)
-
-
-def _seats(run: Summary) -> str:
-    return ", ".join((run.config.seats or "").split(",")) if run.config else ""
 
 
 def _time(run: Summary, say: Translations) -> str:
     if run.seconds is None:
         return ""
-    first = (run.result or {}).get("first_update_seconds")
-    text = "{all} s"
-    if isinstance(first, float):
+    first, text = run.figure("first_update_seconds"), "{all} s"
+    if first is not None:
         text = "{all} s, of which {first} s until the first update"
     return say(text, all=f"{run.seconds:,.0f}", first=f"{first or 0:,.0f}")

@@ -122,6 +122,11 @@ class Summary:
         spent = said.get("seconds")
         return float(spent) if isinstance(spent, int | float) else None
 
+    def figure(self, name: str) -> float | None:
+        """A number of its result, if it is there."""
+        value = (self.result or {}).get(name)
+        return value if isinstance(value, float) else None
+
     @property
     def command(self) -> str:
         """To repeat it."""
