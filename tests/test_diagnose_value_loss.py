@@ -15,7 +15,7 @@ import pytest
 from conftest import share_programs
 from hopplus.cli import main
 from hopplus.cli.diagnose import common
-from hopplus.cli.diagnose.ending import finish
+from hopplus.cli.diagnose.common import finish
 from hopplus.cli.diagnose.value_loss import draw_sections
 from hopplus.config import ImagineConfig, StagHuntConfig
 from hopplus.diagnosis.faults import FAULTS, Fault

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from matplotlib.figure import Figure
 
-from hopplus.cli.diagnose.ending import finish
+from hopplus.cli.diagnose.common import finish
 from hopplus.config import ConfigError
 from hopplus.diagnosis.finding import Check, Diagnosis, Illness, Verdict, conclude
 from hopplus.report.html import write_page

@@ -13,9 +13,9 @@ from matplotlib.figure import Figure
 
 from hopplus.cli import main
 from hopplus.config import PretrainWorld, TrainConfig, to_json
+from hopplus.diagnosis.models.heldout import choose_seat, record_watched
 from hopplus.diagnosis.models.measures import Measures
 from hopplus.diagnosis.models.opponent import measure_in_play
-from hopplus.diagnosis.models.watched_play import choose_seat, record_watched
 from hopplus.diagnosis.models.world import WorldDiagnosis
 from hopplus.evaluation.replay.replays import run_lineup, telling_replays, watch_first
 from hopplus.evaluation.replay.watch import seated, sitting

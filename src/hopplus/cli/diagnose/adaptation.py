@@ -6,7 +6,7 @@ from typing import Annotated
 
 import tyro
 
-from hopplus.cli.diagnose.ending import finish
+from hopplus.cli.diagnose.common import finish
 from hopplus.cli.reading.options import check_options
 from hopplus.cli.reading.players import find_subject, game_of
 from hopplus.config import ConfigError, GameConfig, check_range, default_game

@@ -3,8 +3,7 @@
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from hopplus.cli.diagnose.common import Diagnosing
-from hopplus.cli.diagnose.ending import finish
+from hopplus.cli.diagnose.common import Diagnosing, finish
 from hopplus.cli.reading.options import check_options
 from hopplus.config import ConfigError
 from hopplus.diagnosis.seats.ablation import list_rungs

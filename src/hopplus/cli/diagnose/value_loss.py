@@ -3,8 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from hopplus.cli.diagnose.common import Diagnosing
-from hopplus.cli.diagnose.ending import finish
+from hopplus.cli.diagnose.common import Diagnosing, finish
 from hopplus.cli.reading.options import check_options
 from hopplus.diagnosis.value_loss.diagnosis import ValueLossDiagnosis, diagnose_value_loss
 from hopplus.diagnosis.value_loss.experiments import REPLICAS, Experiment

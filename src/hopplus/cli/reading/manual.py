@@ -79,19 +79,13 @@ def ordered(words: Sequence[str], options: Callable[[tuple[str, ...]], list[Opti
     The parser takes an option for that of the command to its left, and `train` alone has few. A
     word behind an option that takes one is a value, even if a preset is called that too.
     """
-    inner = choices(tuple(words[:1])) if words else ()
-    if not inner or len(words) < 3 or not words[1].startswith("--"):
+    inner = choices(tuple(words[:1]))
+    places = [place for place, word in enumerate(words) if place > 1 and word in inner]
+    if not places or not words[1].startswith("--"):
         return list(words)
-    places = [place for place, word in enumerate(words) if word in inner and place > 1]
-    if not places:
-        return list(words)
-    known = {name: one for one in options((words[0], words[places[0]])) for name in one.names}
-
-    def is_value(place: int) -> bool:
-        before = known.get(words[place - 1])
-        return before is not None and not before.is_switch
-
-    free = [place for place in places if not is_value(place)]
+    known = options((words[0], words[places[0]]))
+    valued = {name for one in known if not one.is_switch for name in one.names}
+    free = [place for place in places if words[place - 1] not in valued]
     if not free:
         return list(words)
     chosen = free[-1]  # `--parts opponent goal ppo`: what is last ends the values

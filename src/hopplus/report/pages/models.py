@@ -12,10 +12,9 @@ import numpy as np
 from hopplus.config import ConfigError, PretrainGoal, PretrainWorld, TrainConfig
 from hopplus.diagnosis.models.diagnosis import make_diagnosis
 from hopplus.diagnosis.models.goal import GoalDiagnosis
-from hopplus.diagnosis.models.heldout import HeldOut
+from hopplus.diagnosis.models.heldout import HeldOut, choose_seat, record_watched
 from hopplus.diagnosis.models.measures import Measures
 from hopplus.diagnosis.models.opponent import measure_in_play
-from hopplus.diagnosis.models.watched_play import choose_seat, record_watched
 from hopplus.diagnosis.models.world import WorldDiagnosis
 from hopplus.evaluation.replay.replays import run_lineup, watch_first
 from hopplus.evaluation.replay.watch import Sitting, Watched, seated, sitting
