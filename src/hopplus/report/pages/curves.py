@@ -96,13 +96,13 @@ def _charts(
         )
         if lines := list(found):
             level = chart.level
-            name = say("best possible" if level == "best" else level)
+            name = "best possible" if level == "best" else level
             heights = dict.fromkeys(getattr(run, level) for run in runs) if level else {}
             yield {
                 "title": say(chart.title),
                 "about": say(chart.about),
                 "lines": lines,
-                "levels": [{"name": name, "y": y} for y in heights if y is not None],
+                "levels": [{"name": say(name), "y": y} for y in heights if y is not None],
             }
 
 
