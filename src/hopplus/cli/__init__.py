@@ -116,10 +116,7 @@ def _read(words: Sequence[str], game: str) -> tuple[Any, list[str]]:
             description="Opponent-modelling players for mixed-motive Markov games.",
             args=words,
             return_unknown_args=True,
-            config=(
-                tyro.conf.OmitSubcommandPrefixes,
-                tyro.conf.CascadeSubcommandArgs,
-            ),
+            config=(tyro.conf.OmitSubcommandPrefixes, tyro.conf.CascadeSubcommandArgs),
         )
 
 

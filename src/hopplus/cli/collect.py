@@ -38,13 +38,7 @@ class Collect(Playing):
         try:
             with Progress("recording", self.episodes, "episodes", where=out) as progress:
                 about = collect(
-                    out,
-                    config,
-                    lineup,
-                    self.episodes,
-                    self.seed,
-                    self.games,
-                    progress.advance,
+                    out, config, lineup, self.episodes, self.seed, self.games, progress.advance
                 )
         except KeyboardInterrupt:  # out here, where the bar is gone
             say("stopped; nothing was kept")

@@ -66,13 +66,7 @@ def _switched(learner: Learner, switch: Switch) -> Learner:
 class Laboratory:
     """Updates of `replicas` learnings side by side."""
 
-    def __init__(
-        self,
-        learner: Learner,
-        config: TrainConfig,
-        replicas: int,
-        make: Make,
-    ) -> None:
+    def __init__(self, learner: Learner, config: TrainConfig, replicas: int, make: Make) -> None:
         self.learner, self.config, self.replicas = learner, config, replicas
         self.make = make  # such a learner for other settings, with the same co-players and fault
         axes = learner.axes

@@ -1,6 +1,5 @@
 """`hopplus diagnose models`: how good is a model, on play it has not learned from?"""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,17 +7,15 @@ from typing import Annotated, Any
 
 import tyro
 
-from hopplus.cli.paged import this_command, written
+from hopplus.cli.paged import show, this_command, written
 from hopplus.cli.reading.options import check_options
-from hopplus.diagnosis.finding import to_json
 from hopplus.diagnosis.models.diagnosis import MOST_ROWS, make_diagnosis, measure_seeds
 from hopplus.diagnosis.models.measures import Measures, write_measures
 from hopplus.recorded.dataset import open_data
 from hopplus.recorded.models import load_parts
 from hopplus.report.figures.models import write_figures
-from hopplus.report.page import Section
+from hopplus.report.page import Page, Section
 from hopplus.report.pages.models import measured_page
-from hopplus.report.terminal import print_sections
 from hopplus.runs.folder import open_run
 from hopplus.runs.watchdog import Watchdog
 
@@ -40,9 +37,7 @@ LINES: Mapping[str, Mapping[str, str]] = {
         "legal actions predicted": "{legality_accuracy:.3%}",
         "physically possible": "{consistency[all]:.3%}",
     },
-    "goal": {
-        "KL (numbers or categories in use)": "{kl:.3f} ({numbers_in_use})",
-    },
+    "goal": {"KL (numbers or categories in use)": "{kl:.3f} ({numbers_in_use})"},
 }
 OBSERVERS = {
     "oracle": "told who it is",
@@ -77,15 +72,11 @@ class DiagnoseModels:
         first = next(iter(measures.values()))
         name = str(self.run_folder)
         page = written(out / "models.html", lambda: measured_page(name, first, this_command()))
-        if self.json:
-            seeds = to_json({seed: one.figures for seed, one in measures.items()})
-            print(json.dumps({"page": page, "out": str(out), "seeds": seeds}, indent=2))
-        else:
-            print_sections(measure_sections(measures))
-            print(f"all figures, tables and pictures are in {out}")
-            if page:
-                print(f"the page is {page}")
-        return 0
+        seeds = {"seeds": {seed: one.figures for seed, one in measures.items()}}
+        tables = Page(name, "", sections=measure_sections(measures), payload=seeds)
+        hints = [f"all figures, tables and pictures are in {out}"]
+        hints += [f"the page is {page}"] * bool(page)
+        return show(tables, as_json=self.json, hints=hints, page=page, out=str(out))
 
 
 def measure_run(

@@ -7,12 +7,7 @@ from hopplus.cli.diagnose.common import Diagnosing, finish
 from hopplus.cli.reading.options import check_options
 from hopplus.diagnosis.value_loss.diagnosis import ValueLossDiagnosis, diagnose_value_loss
 from hopplus.diagnosis.value_loss.experiments import REPLICAS, Experiment
-from hopplus.report.figures.diagnosis import (
-    draw_experiments,
-    draw_sources,
-    draw_time,
-    name_sets,
-)
+from hopplus.report.figures.diagnosis import draw_experiments, draw_sources, draw_time, name_sets
 from hopplus.report.page import Column, Section, make_table
 from hopplus.runs.progress import Progress
 

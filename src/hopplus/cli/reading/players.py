@@ -13,14 +13,7 @@ import tyro
 
 from hopplus.cli.reading.options import check_options
 from hopplus.cli.train import carry_on
-from hopplus.config import (
-    MIXED,
-    ConfigError,
-    GameConfig,
-    SearchConfig,
-    TrainConfig,
-    default_game,
-)
+from hopplus.config import MIXED, ConfigError, GameConfig, SearchConfig, TrainConfig, default_game
 from hopplus.games import make_game
 from hopplus.games.game import Game
 from hopplus.learning.from_run import (

@@ -108,10 +108,7 @@ def area_under_curve(
 
 
 def mean_area(
-    scores: np.ndarray,
-    truth: np.ndarray,
-    strata: np.ndarray,
-    weights: np.ndarray,
+    scores: np.ndarray, truth: np.ndarray, strata: np.ndarray, weights: np.ndarray
 ) -> np.ndarray:
     """[R] the mean over classes of how likely one of the class has a higher score for it than one
     of another class in the same stratum [M]; from [M, K] log-probabilities, with `weights` as in
