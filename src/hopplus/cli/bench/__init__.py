@@ -8,8 +8,7 @@ from typing import Any
 
 from hopplus.cli.bench.game import BenchGame
 from hopplus.cli.bench.search import BenchSearch
-from hopplus.cli.bench.train import BenchTrain
-from hopplus.cli.bench.update import BenchUpdate
+from hopplus.cli.bench.train import BenchTrain, BenchUpdate
 from hopplus.cli.reading.options import one_of
 
 BENCHES = {"game": BenchGame, "train": BenchTrain, "update": BenchUpdate, "search": BenchSearch}
