@@ -84,16 +84,13 @@ def extend(run: RunFolder, steps: int) -> None:
     config = run.config()
     longer = replace(config, steps=steps)
     done = steps_of(run.checkpoints)
+    has = ""
     if longer.updates <= config.updates and run.result():
-        raise ConfigError(
-            f"--steps is {steps:,}, and {run.path} has {config.updates * config.ppo.steps:,}"
-            " already: give more to go on"
-        )
-    if done and longer.updates < done[-1]:
-        raise ConfigError(
-            f"--steps is {steps:,}, and {run.path} has come to {done[-1] * config.ppo.steps:,}"
-            " already: give more to go on"
-        )
+        has = f"has {config.updates * config.ppo.steps:,}"
+    elif done and longer.updates < done[-1]:
+        has = f"has come to {done[-1] * config.ppo.steps:,}"
+    if has:
+        raise ConfigError(f"--steps is {steps:,}, and {run.path} {has} already: give more to go on")
     with run.locked():
         run.extend(longer)
 

@@ -3,7 +3,6 @@ own code."""
 
 import hashlib
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,17 +43,13 @@ def digest(rows: Digests) -> str:
     return found.hexdigest()[:12]
 
 
-def _digests(parts: Sequence[np.ndarray]) -> list[bytes]:
-    """A hash of each row of arrays [M, ...]."""
-    rows = [np.ascontiguousarray(part).reshape(len(part), -1).view(np.uint8) for part in parts]
+def _digests(view: Any, action: Any, reward: Any) -> list[bytes]:
+    """A hash of each row [M, ...] of what was seen, done and got, as plain numbers."""
+    parts = (view.planes, view.legal, view.time, view.last_actions, action, reward)
+    plain = [np.ascontiguousarray(part, np.float32) for part in parts]
+    rows = [part.reshape(len(part), -1).view(np.uint8) for part in plain]
     joined = np.ascontiguousarray(np.concatenate(rows, axis=1))
     return [hashlib.blake2b(row.tobytes(), digest_size=16).digest() for row in joined]
-
-
-def _content(view: Any, action: Any, reward: Any) -> list[np.ndarray]:
-    """Rows [M, ...] of what was seen, done and got, as plain numbers."""
-    parts = (view.planes, view.legal, view.time, view.last_actions, action, reward)
-    return [np.asarray(part, np.float32) for part in parts]
 
 
 @eqx.filter_jit
@@ -74,7 +69,7 @@ def seat_rows(game: Game, trajectory: Trajectory, prosociality: float) -> list[S
             lambda leaf: leaf[:, :, seat].reshape(-1, *leaf.shape[3:]),  # noqa: B023
             (seen, np.asarray(trajectory.act.action), reward),
         )
-        rows = _digests(_content(own, action, got))
+        rows = _digests(own, action, got)
         found.append(SeatRows(rows, present[:, :, seat].reshape(-1)))
     return found
 
@@ -126,7 +121,7 @@ def _real(batch: Any, number: int) -> np.ndarray:
 def _batch_rows(batch: Any, number: int) -> list[bytes]:
     """A hash of each row of a set, imagined ones too."""
     view = jax.tree.map(lambda leaf: leaf[number], batch.view)
-    return _digests(_content(view, batch.action[number], batch.reward[number]))
+    return _digests(view, batch.action[number], batch.reward[number])
 
 
 def _set_audit(
