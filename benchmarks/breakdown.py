@@ -14,7 +14,7 @@ import jax
 from benchmarks import main
 from hopplus.cli.bench.search import Roots
 from hopplus.cli.paged import show
-from hopplus.cli.reading.options import check_games, check_seed
+from hopplus.cli.reading.options import check_options
 from hopplus.config import GameConfig, PartName, SearchConfig, TrainConfig, default_game
 from hopplus.games.game import views
 from hopplus.players.parameters import PlayerParams
@@ -43,8 +43,7 @@ class Breakdown:
     """Print JSON instead of a table."""
 
     def run(self) -> int:
-        check_seed(self.seed)
-        check_games(self.games)
+        check_options(seed=self.seed, games=self.games)
         config = TrainConfig(game=self.game, parts=self.parts)
         with Watchdog():
             spent = decision_breakdown(config, self.search, self.games, self.seed)

@@ -11,15 +11,13 @@ import tyro
 
 from benchmarks import main
 from hopplus.cli.paged import show
-from hopplus.cli.reading.options import check_positive
+from hopplus.cli.reading.options import check_options
 from hopplus.config import MANY, ConfigError, GameConfig, TrainConfig, check_range, default_game
 from hopplus.diagnosis.faults import FAULTS, Fault, find_fault
-from hopplus.diagnosis.laboratory import Laboratory
-from hopplus.diagnosis.seats.checks import SeatsSettings
-from hopplus.diagnosis.seats.diagnosis import diagnose_seats
-from hopplus.diagnosis.subject import OnStep, make_laboratory, train_subject
+from hopplus.diagnosis.seats.checks import SeatsSettings, diagnose_seats
+from hopplus.diagnosis.subject import Laboratory, OnStep, make_laboratory, train_subject
 from hopplus.diagnosis.value_loss.diagnosis import diagnose_value_loss
-from hopplus.diagnosis.value_loss.experiments import LANES
+from hopplus.diagnosis.value_loss.experiments import REPLICAS
 from hopplus.presets import PRESETS
 from hopplus.report.page import Column, Page, Section
 from hopplus.runs.progress import Progress
@@ -84,8 +82,8 @@ class FaultBench:
     """Print JSON instead of a table."""
 
     def run(self) -> int:
-        check_positive(seeds=self.seeds, runs=self.runs, steps=self.steps, episodes=self.episodes)
-        check_positive(updates=self.updates)
+        check_options(seeds=self.seeds, runs=self.runs, steps=self.steps, episodes=self.episodes)
+        check_options(updates=self.updates)
         check_range("ppo.games", self.games, 1, MANY)
         for name in (self.seats_preset, self.value_preset):
             if name not in PRESETS:
@@ -155,14 +153,14 @@ class FaultBench:
             subject = train_subject(self.value_preset, laboratory, seed, lambda note: None)
             return diagnose_value_loss(subject, self.updates, lambda note: None).verdict.name
 
-        return self._counted("value-loss", name, fault.value_loss, diagnose, LANES, on_step)
+        return self._counted("value-loss", name, fault.value_loss, diagnose, REPLICAS, on_step)
 
     def _imagining(self, name: str) -> tuple[Laboratory, Fault]:
         made: TrainConfig = PRESETS[self.value_preset].steady
         ppo = replace(made.ppo, games=self.games)
         config = replace(made, game=self.game, steps=self.steps, ppo=ppo)
         fault = find_fault(None if name == NONE else name, config)
-        return make_laboratory(config, fault, LANES), fault
+        return make_laboratory(config, fault, REPLICAS), fault
 
     def _counted(
         self,

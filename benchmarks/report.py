@@ -13,7 +13,7 @@ import numpy as np
 
 from benchmarks import main
 from hopplus.cli.paged import show
-from hopplus.cli.reading.options import check_positive
+from hopplus.cli.reading.options import check_options
 from hopplus.config import TrainConfig
 from hopplus.presets import PRESETS
 from hopplus.report.html import page_text
@@ -44,7 +44,7 @@ class ReportBench:
     """Print JSON instead of a line."""
 
     def run(self) -> int:
-        check_positive(runs=self.runs, seeds=self.seeds, points=self.points)
+        check_options(runs=self.runs, seeds=self.seeds, points=self.points)
         with Watchdog():
             speed = measure_report(self.runs, self.seeds, self.points)
         machine = device_line()

@@ -17,7 +17,7 @@ import jax
 
 from benchmarks import main
 from hopplus.cli.paged import show
-from hopplus.cli.reading.options import check_positive
+from hopplus.cli.reading.options import check_options
 from hopplus.config import TrainConfig
 from hopplus.learning.from_run import make_learner
 from hopplus.learning.learner import Learning
@@ -47,7 +47,7 @@ class SoakBench:
     """Print JSON instead of a line."""
 
     def run(self) -> int:
-        check_positive(runs=self.runs, updates=self.updates)
+        check_options(runs=self.runs, updates=self.updates)
         with Progress(
             "soaking", self.runs, "runs", watched=False, first="busy with the first"
         ) as progress:

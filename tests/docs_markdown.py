@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
-from hopplus.cli.reading.manual import COMMANDS
+from hopplus.cli.commands import COMMANDS
 
 PROGRAMS = (
     "hopplus",

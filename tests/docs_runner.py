@@ -26,7 +26,7 @@ from benchmarks.report import ReportBench
 from benchmarks.soak import SoakBench
 from docs_markdown import Command, Step
 from hopplus.cli import main, parse
-from hopplus.cli.reading.manual import COMMANDS, SUBCOMMANDS
+from hopplus.cli.commands import COMMANDS, SUBCOMMANDS
 from hopplus.config import ConfigError
 
 WIDTH = "200"  # so that names of files are not broken

@@ -17,11 +17,11 @@ from PIL import Image
 from conftest import share_programs
 from hopplus.cli import main, train
 from hopplus.config import TrainConfig
+from hopplus.diagnosis.finding import to_json
 from hopplus.evaluation.ablation import LADDER, Trace, choose, measure, seconds_per_update
 from hopplus.presets import PRESETS
 from hopplus.report.figures import palette
-from hopplus.report.figures.ladder import draw_ladder
-from hopplus.report.numbers import plain
+from hopplus.report.figures.evaluation import draw_ladder
 from hopplus.runs.folder import RunFolder, open_run
 from hopplus.runs.progress import Progress
 
@@ -110,7 +110,7 @@ def test_no_episodes_are_no_number() -> None:
     row = measure([Trace("a", "a", 100, nothing, nothing, nothing, 1.0)], 0.0)[0]
     assert row.mean_return is None
     assert row.steps_to_level is None
-    assert plain(row)["by_seed"] == [None, None]
+    assert to_json(row)["by_seed"] == [None, None]
     assert row.across_seeds is None
 
 

@@ -11,9 +11,9 @@ import pytest
 
 from hopplus.diagnosis.audit import TargetAudit, data_audit, digest, seat_rows
 from hopplus.diagnosis.faults import FAULTS
-from hopplus.diagnosis.laboratory import replica_of
 from hopplus.diagnosis.pipeline import data_checks, target_check
 from hopplus.diagnosis.step_audit import LogAudit, log_audit
+from hopplus.diagnosis.subject import replica_of
 from hopplus.learning.learner import Learner
 from tiny_audit import ROWS, audit, batches, faults, learners, played, present
 from tiny_diagnosis import faulty

@@ -12,9 +12,9 @@ import pytest
 
 from hopplus.diagnosis.audit import TargetAudit, target_audit
 from hopplus.diagnosis.faults import FAULTS
-from hopplus.diagnosis.laboratory import Laboratory
 from hopplus.diagnosis.pipeline import step_checks, target_check
 from hopplus.diagnosis.step_audit import LogAudit, StepAudit, log_audit, step_audit
+from hopplus.diagnosis.subject import Laboratory
 from hopplus.learning.learner import Learner
 from tiny_audit import audit, batches, faults, learners, played
 from tiny_diagnosis import CONFIG, LANES, PPO, faulty

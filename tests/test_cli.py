@@ -15,7 +15,8 @@ from PIL import Image
 
 from fake_runs import write_run
 from hopplus.cli import main, parse
-from hopplus.cli.reading.manual import COMMANDS, SUBCOMMANDS, path_of
+from hopplus.cli.commands import COMMANDS, SUBCOMMANDS
+from hopplus.cli.reading.manual import path_of
 from hopplus.config import (
     BeliefConfig,
     ConfigError,

@@ -15,13 +15,17 @@ from hopplus.diagnosis.pipeline import buffer_check, players_check
 from hopplus.diagnosis.seats import ablation
 from hopplus.diagnosis.seats import checks as seats_checks
 from hopplus.diagnosis.seats.ablation import check_ablation, list_rungs, run_ablation
-from hopplus.diagnosis.seats.checks import check_models, check_order
-from hopplus.diagnosis.seats.diagnosis import ILLNESSES, SeatsDiagnosis, diagnose_seats
+from hopplus.diagnosis.seats.checks import (
+    ILLNESSES,
+    SeatsDiagnosis,
+    check_models,
+    check_order,
+    diagnose_seats,
+)
 from hopplus.diagnosis.seats.fairness import Placement, compare_placement
 from hopplus.diagnosis.seats.ordering import Ordering, compare_runs
-from hopplus.diagnosis.seats.returns import return_curves
 from hopplus.diagnosis.step_audit import BufferAudit
-from hopplus.diagnosis.subject import Subject, make_laboratory
+from hopplus.diagnosis.subject import Subject, make_laboratory, return_curves
 from hopplus.diagnosis.value_loss.diagnosis import diagnose_value_loss
 from hopplus.games.game import Game
 from hopplus.presets import PRESETS
@@ -327,7 +331,7 @@ def test_parts_are_taken_away_only_to_explain(
 ) -> None:
     """All but the returns and the ladder is left out here."""
     kept = (seats_checks.check_returns, seats_checks.check_parts)
-    monkeypatch.setattr("hopplus.diagnosis.seats.diagnosis.CHECKS", kept)
+    monkeypatch.setattr("hopplus.diagnosis.seats.checks.CHECKS", kept)
     monkeypatch.setattr(
         seats_checks, "run_ablation", lambda *given: {AGAIN: SURE, "plain PPO": CALM}
     )

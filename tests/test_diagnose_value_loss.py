@@ -15,13 +15,18 @@ import pytest
 from conftest import share_programs
 from hopplus.cli import main
 from hopplus.cli.diagnose import common
-from hopplus.cli.diagnose.ending import finish
+from hopplus.cli.diagnose.common import finish
 from hopplus.cli.diagnose.value_loss import draw_sections
 from hopplus.config import ImagineConfig, StagHuntConfig
 from hopplus.diagnosis.faults import FAULTS, Fault
 from hopplus.diagnosis.finding import Check
-from hopplus.diagnosis.laboratory import Laboratory, replica_of
-from hopplus.diagnosis.subject import Subject, make_laboratory, restore_subject
+from hopplus.diagnosis.subject import (
+    Laboratory,
+    Subject,
+    make_laboratory,
+    replica_of,
+    restore_subject,
+)
 from hopplus.diagnosis.value_loss.diagnosis import (
     ILLNESSES,
     ValueLossDiagnosis,
@@ -277,7 +282,7 @@ def test_switches_reach_imagined_steps_alone() -> None:
     start = imagining()
     lab = start.laboratory
     changes: list[dict[str, Any]] = [{}, {"imagine": False}, {"reward": 0.0}, {"critic": True}]
-    switch = lab.switches([lab.usual(**change) for change in changes])
+    switch = lab.switches(changes)
     lesson = lab.update(start.learning, switch)[2]
     batch = jax.device_get(lesson.batch)
     real = ~batch.imagined[0, 0]

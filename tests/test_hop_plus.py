@@ -33,7 +33,7 @@ def huge(param_sets: Any, seats: Any = slice(None)) -> Any:
 
 @cache
 def plainly_learned() -> tuple[Any, Any, Any, Any]:
-    return jax.device_get(setup().learn())  # type: ignore[no-any-return]
+    return jax.device_get(setup().learn())
 
 
 # The table.

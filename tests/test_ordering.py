@@ -21,7 +21,7 @@ from hopplus.diagnosis.seats.ordering import (
     find_power,
     least_p_value,
 )
-from hopplus.diagnosis.seats.returns import late_returns
+from hopplus.diagnosis.subject import late_returns
 
 
 def episodes(seed: int, count: int, gap: float = 0.0, seats: int = 3) -> np.ndarray:

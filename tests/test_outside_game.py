@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from hopplus.cli import main
-from hopplus.cli.reading.manual import COMMANDS
+from hopplus.cli.commands import COMMANDS
 from hopplus.config import ConfigError, GameConfig, find_game, from_json, make_config, to_json
 from hopplus.games import GAMES, make_game, register_game
 from hopplus.games.game import Game

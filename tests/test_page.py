@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from matplotlib.figure import Figure
 
-from hopplus.cli.diagnose.ending import finish
+from hopplus.cli.diagnose.common import finish
 from hopplus.config import ConfigError
-from hopplus.diagnosis.finding import Check, Diagnosis, Illness, SearchResult, conclude
+from hopplus.diagnosis.finding import Check, Diagnosis, Illness, Verdict, conclude
 from hopplus.report.html import write_page
 from hopplus.report.page import Page, Section
 
@@ -130,7 +130,7 @@ def test_causes_come_before_effects() -> None:
         Check("four", "the cause again", "cause"),
     ]
     found = conclude(checks, ILLNESSES)
-    assert found == SearchResult("cause", "game", "the cause", "a cause", "remove it", ("effect",))
+    assert found == Verdict("cause", "game", "the cause", "a cause", "remove it", ("effect",))
     assert not found.healthy
     fine = conclude(checks[1:2], ILLNESSES)
     assert fine.healthy

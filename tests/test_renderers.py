@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from hopplus.cli.paged import show
+from hopplus.diagnosis.finding import to_json
 from hopplus.evaluation.statistics import Estimate, Interval
 from hopplus.report.html import page_text
 from hopplus.report.json import page_json
-from hopplus.report.numbers import counted, doubt_seeds, plain, said
+from hopplus.report.numbers import counted, doubt_seeds, said
 from hopplus.report.page import Column, Page, Section
 from hopplus.report.terminal import print_page
 
@@ -99,8 +100,8 @@ def test_numbers() -> None:
     assert said([1.0, 2.0]) == "1.000, 2.000"
     assert counted(1, "seed") == "1 seed"
     assert counted(2000, "seed") == "2,000 seeds"
-    assert plain({1: [math.inf, np.float64(2)]}) == {"1": [None, 2.0]}
-    assert plain(0.123456, 3) == 0.123
+    assert to_json({1: [math.inf, np.float64(2)]}) == {"1": [None, 2.0]}
+    assert to_json(0.123456, 3) == 0.123
     assert doubt_seeds(5) is None
     assert "no interval" in str(doubt_seeds(1))
     assert "3 are too few" in str(doubt_seeds(3))

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from hopplus.config import SearchConfig, StagHuntConfig
-from hopplus.diagnosis.models.watched_play import choose_seat, record_watched
+from hopplus.diagnosis.models.heldout import choose_seat, record_watched
 from hopplus.evaluation.replay.film import frames_of
 from hopplus.evaluation.replay.replays import (
     Plain,

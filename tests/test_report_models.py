@@ -13,12 +13,12 @@ from matplotlib.figure import Figure
 
 from hopplus.cli import main
 from hopplus.config import PretrainWorld, TrainConfig, to_json
+from hopplus.diagnosis.models.heldout import choose_seat, record_watched
 from hopplus.diagnosis.models.measures import Measures
 from hopplus.diagnosis.models.opponent import measure_in_play
-from hopplus.diagnosis.models.watched_play import choose_seat, record_watched
 from hopplus.diagnosis.models.world import WorldDiagnosis
 from hopplus.evaluation.replay.replays import run_lineup, telling_replays, watch_first
-from hopplus.evaluation.replay.watch import Sitting, seated, sitting
+from hopplus.evaluation.replay.watch import seated, sitting
 from hopplus.learning.from_run import new_run
 from hopplus.recorded.models import make_setting
 from hopplus.report.page import Section
@@ -84,19 +84,19 @@ def test_worlds_are_judged_by_what_came(sections: list[Section], watched: Any) -
     held = record_watched(game, lineup, seen)
     setting = make_setting(PretrainWorld(data="", world=CONFIG.world.model), GAME)
     random = sitting(*seated(lineup))[1][0]
-    true = Sitting(random.player, SimpleNamespace(world=TrueWorld()))
+    true_world: Any = TrueWorld()
 
     def diagnosis(seat: int) -> WorldDiagnosis:
         return WorldDiagnosis(setting, choose_seat(held, seat, int(steps)))
 
-    section = models._worlds({1: random, 2: true}, diagnosis)
+    measured = {1: diagnosis(1).measure(random.params.world), 2: diagnosis(2).measure(true_world)}
+    section = models._worlds(measured)
     assert section.rows[1] == ["2", steps, "100.0%", "0", "0", "100.0%"]
     assert section.rows[0] == sections[1].rows[1]
     assert section.rows[0][2] != "100.0%"
     assert "of seat 1, whose model errs most" in section.text
     own = diagnosis(2)
     earned = np.asarray(held.shard.rows.reward)[own.held.row, 2]
-    true_world: Any = TrueWorld()
     shown = own.predict(true_world, own.held.steps[np.argsort(-earned)[:3]])
     assert shown[0][0].reward[0] > 0
     for sample, prediction in shown:

@@ -92,7 +92,7 @@ def test_it_goes_on_bit_for_bit(
     def same(learner: Learner, config: TrainConfig) -> Update:
         ((first, update),) = compiled
         assert made_of(learner) == made_of(first)
-        return update  # type: ignore[no-any-return]
+        return update
 
     monkeypatch.setattr("hopplus.learning.train.next_of", same)
     train(open_run(folder / "half"))

@@ -20,7 +20,7 @@ from hopplus.config import (
     TrainConfig,
 )
 from hopplus.diagnosis.adaptation import ILLNESSES, diagnose_adaptation
-from hopplus.diagnosis.finding import SearchResult
+from hopplus.diagnosis.finding import Verdict
 from hopplus.diagnosis.introspection import (
     Introspection,
     TrialSteps,
@@ -148,7 +148,7 @@ def watched(
     )
 
 
-def verdict(*found: Introspection) -> SearchResult:
+def verdict(*found: Introspection) -> Verdict:
     return diagnose_adaptation("made up", found).verdict
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from hopplus.diagnosis.finding import Check, conclude
-from hopplus.diagnosis.laboratory import replica_of
+from hopplus.diagnosis.subject import replica_of
 from hopplus.diagnosis.value_loss.checks import (
     ValueLossEvidence,
     check_critic,

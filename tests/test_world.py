@@ -12,8 +12,7 @@ import pytest
 
 from hopplus.config import PretrainWorld, StagHuntConfig, WorldConfig
 from hopplus.diagnosis.models.heldout import HeldOut, held_out
-from hopplus.diagnosis.models.world import WorldDiagnosis
-from hopplus.diagnosis.models.world_errors import consistent
+from hopplus.diagnosis.models.world import WorldDiagnosis, consistent
 from hopplus.games import make_game
 from hopplus.games.game import Game
 from hopplus.games.grid import STAY, moved

@@ -13,7 +13,7 @@ from typing import NoReturn
 import pytest
 
 from hopplus.cli import _manual, main
-from hopplus.cli.reading.manual import COMMANDS, SUBCOMMANDS
+from hopplus.cli.commands import COMMANDS, SUBCOMMANDS
 from hopplus.recorded.dataset import FACTS
 
 Damage = Callable[[Path], None]

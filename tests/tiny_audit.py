@@ -9,8 +9,8 @@ import numpy as np
 
 from hopplus.diagnosis.audit import DataAudit, data_audit
 from hopplus.diagnosis.faults import FAULTS
-from hopplus.diagnosis.laboratory import replica_of
 from hopplus.diagnosis.pipeline import data_checks
+from hopplus.diagnosis.subject import replica_of
 from hopplus.learning.from_run import make_learner
 from hopplus.learning.learner import Learner, Lesson
 from tiny_diagnosis import PPO, fault_of, faulty, with_ppo

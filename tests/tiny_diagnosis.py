@@ -6,8 +6,7 @@ from typing import Any
 
 from hopplus.config import NetConfig, PPOConfig, StagHuntConfig, TrainConfig
 from hopplus.diagnosis.faults import Fault, find_fault
-from hopplus.diagnosis.seats.checks import SeatsSettings
-from hopplus.diagnosis.seats.diagnosis import SeatsDiagnosis, diagnose_seats
+from hopplus.diagnosis.seats.checks import SeatsDiagnosis, SeatsSettings, diagnose_seats
 from hopplus.diagnosis.subject import Subject, make_laboratory, train_subject
 
 GAME = StagHuntConfig(size=3, seats=3, hares=2, horizon=12)

@@ -7,30 +7,18 @@ import os
 import shutil
 import sys
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Any
 
 import tyro
 from rich.console import Console
 from rich.text import Text
 
 from hopplus import __version__
-from hopplus.cli.ablate import Ablate
-from hopplus.cli.adapt import Adapt
-from hopplus.cli.bench import Bench
-from hopplus.cli.certify import Certify
-from hopplus.cli.collect import Collect
-from hopplus.cli.crossplay import CrossPlay
-from hopplus.cli.diagnose.command import Diagnose
-from hopplus.cli.evaluate import Evaluate
-from hopplus.cli.export import Export
-from hopplus.cli.listing import List
-from hopplus.cli.pretrain import Pretrain
+from hopplus.cli.commands import COMMANDS, choices
 from hopplus.cli.reading.complaint import as_typed, no_command, sentence, unexpected
 from hopplus.cli.reading.manual import (
-    COMMANDS,
     HELP,
     HELP_ALL,
-    SUBCOMMANDS,
     WIDTH,
     Captured,
     Manual,
@@ -40,31 +28,12 @@ from hopplus.cli.reading.manual import (
     read_manual,
     set_manual,
 )
-from hopplus.cli.reading.options import game_named, options_of
-from hopplus.cli.replay import Replay
-from hopplus.cli.report import Report
-from hopplus.cli.train import Resume, Train
+from hopplus.cli.reading.options import game_named, one_of, options_of
 from hopplus.config import DEFAULT_GAME, ConfigError
 from hopplus.runs.folder import RunError
 from hopplus.runs.watchdog import say
 
-Command = (
-    Annotated[Train, tyro.conf.subcommand("train")]
-    | Annotated[Resume, tyro.conf.subcommand("resume")]
-    | Annotated[Evaluate, tyro.conf.subcommand("evaluate")]
-    | Annotated[Collect, tyro.conf.subcommand("collect")]
-    | Annotated[Pretrain, tyro.conf.subcommand("pretrain")]
-    | Annotated[Diagnose, tyro.conf.subcommand("diagnose")]
-    | Annotated[Certify, tyro.conf.subcommand("certify")]
-    | Annotated[Adapt, tyro.conf.subcommand("adapt")]
-    | Annotated[CrossPlay, tyro.conf.subcommand("crossplay")]
-    | Annotated[Ablate, tyro.conf.subcommand("ablate")]
-    | Annotated[Report, tyro.conf.subcommand("report")]
-    | Annotated[Replay, tyro.conf.subcommand("replay")]
-    | Annotated[Export, tyro.conf.subcommand("export")]
-    | Annotated[List, tyro.conf.subcommand("list")]
-    | Annotated[Bench, tyro.conf.subcommand("bench")]
-)
+Command: Any = one_of(COMMANDS)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -73,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):  # a terminal may lack a letter: show it as ?
             stream.reconfigure(errors="replace")
     try:
-        return parse(arguments).run()
+        return int(parse(arguments).run())
     except ConfigError as error:
         say(str(error))
         return 2
@@ -94,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
 
 
-def parse(arguments: Sequence[str] | None) -> Command:
+def parse(arguments: Sequence[str] | None) -> Any:
     """Read the command line, or raise `ConfigError` with one sentence."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     if words == ["--version"]:
@@ -105,7 +74,8 @@ def parse(arguments: Sequence[str] | None) -> Command:
     game = game_named(words)
     words = ordered(words, lambda path: _manual(path, game).options)
     path = path_of(words)
-    _check_command(words, path)
+    if (known := choices(path)) and words[len(path) :] and not words[len(path)].startswith("-"):
+        raise ConfigError(no_command(words[len(path)], path, known))
     if asked := [word for word in words if word in (*HELP, HELP_ALL)]:
         width = min(shutil.get_terminal_size().columns, WIDTH)
         text = Text(set_manual(_manual(path, game), path, HELP_ALL in asked, width))
@@ -132,21 +102,12 @@ def parse(arguments: Sequence[str] | None) -> Command:
     return command
 
 
-def _check_command(words: Sequence[str], path: tuple[str, ...]) -> None:
-    """Raise `ConfigError` for a command, or one of a command's own, that there is not."""
-    known = SUBCOMMANDS.get(path[0], ()) if path else COMMANDS
-    if known and len(path) < 2 and len(words) > len(path):
-        word = words[len(path)]
-        if not word.startswith("-"):
-            raise ConfigError(no_command(word, path, known))
-
-
 def _name(word: str) -> str:
     """The name of an option, however it is written: --json for --json=True."""
     return word.partition("=")[0].replace("_", "-")
 
 
-def _read(words: Sequence[str], game: str) -> tuple[Command, list[str]]:
+def _read(words: Sequence[str], game: str) -> tuple[Any, list[str]]:
     """The command, and the words that it does not take; with the options of that game."""
     with options_of(game):
         return tyro.cli(
@@ -155,10 +116,7 @@ def _read(words: Sequence[str], game: str) -> tuple[Command, list[str]]:
             description="Opponent-modelling players for mixed-motive Markov games.",
             args=words,
             return_unknown_args=True,
-            config=(
-                tyro.conf.OmitSubcommandPrefixes,
-                tyro.conf.CascadeSubcommandArgs,
-            ),
+            config=(tyro.conf.OmitSubcommandPrefixes, tyro.conf.CascadeSubcommandArgs),
         )
 
 

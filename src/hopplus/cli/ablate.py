@@ -11,19 +11,12 @@ import tyro
 from hopplus.cli.paged import show
 from hopplus.cli.train import train_to_end
 from hopplus.config import GameConfig, NetConfig, TrainConfig, check, default_game
-from hopplus.evaluation.ablation import (
-    LADDER,
-    Rung,
-    choose,
-    measure,
-    read_trace,
-    rung_run,
-)
-from hopplus.report.figures.ladder import draw_ladder
+from hopplus.evaluation.ablation import LADDER, Rung, choose, measure, read_trace, rung_run
+from hopplus.report.figures.evaluation import draw_ladder
 from hopplus.report.figures.palette import try_figure
 from hopplus.report.pages.ladder import ladder_page, write_ladder
 from hopplus.report.pages.summary import summarise
-from hopplus.runs.folder import RunFolder, check_name
+from hopplus.runs.folder import check_name
 from hopplus.runs.watchdog import say
 from hopplus.runtime import device_line
 
@@ -70,7 +63,8 @@ class Ablate:
         made = {short: rung_run(folder / short, config) for short, config in settled.items()}
         try:
             for short, run in made.items():
-                climb(rungs[short].title, run)
+                if not run.result():  # else it is there already
+                    train_to_end(run, f"training {rungs[short].title}")
         except KeyboardInterrupt:
             say(f"stopped; go on with the same command{'' if self.name else f' and --name {name}'}")
             return 130
@@ -106,9 +100,3 @@ class Ablate:
             seeds=self.seeds,
             seed=self.seed,
         )
-
-
-def climb(title: str, run: RunFolder) -> None:
-    """Train a rung to its end, with progress, unless it is there already."""
-    if not run.result():
-        train_to_end(run, f"training {title}")

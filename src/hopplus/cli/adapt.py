@@ -8,9 +8,17 @@ import jax
 import tyro
 
 from hopplus.cli.paged import show
-from hopplus.cli.reading.options import check_positive, check_seat, check_seed
-from hopplus.cli.reading.subject import Subject, find_subject, game_of
-from hopplus.config import LARGE, ConfigError, GameConfig, SearchConfig, check_above, default_game
+from hopplus.cli.reading.options import check_options
+from hopplus.cli.reading.players import find_subject, game_of
+from hopplus.config import (
+    LARGE,
+    ConfigError,
+    GameConfig,
+    SearchConfig,
+    check_above,
+    check_range,
+    default_game,
+)
 from hopplus.evaluation.adaptation import LEARN, FineTuning, adapt, lineups
 from hopplus.evaluation.references import read_references
 from hopplus.evaluation.trials import AtTheEnd, ByEpisode, Names, Score
@@ -65,13 +73,11 @@ class Adapt:
     """Print JSON instead of a table."""
 
     def run(self) -> int:
-        check_positive(trials=self.trials, seeds=self.seeds)
+        check_options(trials=self.trials, seeds=self.seeds, seed=self.seed)
         score = self._score()
-        check_seed(self.seed)
         played = game_of(self.subject, self.game)
         game = make_game(played)
-        if self.seat is not None:
-            check_seat(self.seat, game.seats)
+        check_range("--seat", self.seat, 0, game.seats - 1)
         seats = range(game.seats) if self.seat is None else [self.seat]
         wanted = lineups(self.against, game)
         background = find_background_players([name for lineup in wanted for name in lineup])
@@ -84,7 +90,9 @@ class Adapt:
         subject = find_subject(
             self.subject, self.game, self.steps, self.seeds, self.seed, self.runs
         )
-        online = self._online(subject)
+        online = None
+        if self.learning == "online" and subject.config is not None:
+            online = FineTuning(subject.config, learning_rate=self.learning_rate)
         total = len(wanted) * len(seats) * self.trials * len(subject.players)
         with Progress("playing with others", total, "trials") as progress:
             found = adapt(
@@ -111,9 +119,8 @@ class Adapt:
 
     def _score(self) -> Score:
         if self.protocol == "episodes":
-            episodes = 5 if self.episodes is None else self.episodes
-            check_positive(episodes=episodes)
-            return ByEpisode(episodes)
+            check_options(episodes=self.episodes)
+            return ByEpisode(5 if self.episodes is None else self.episodes)
         if self.episodes is not None:
             raise ConfigError("--protocol hop counts steps: leave --episodes out")
         return AtTheEnd()
@@ -132,10 +139,4 @@ class Adapt:
             )
         if self.search != SearchConfig():
             raise ConfigError("--search is given, but online a player learns as in its run")
-        if self.learning_rate is not None:
-            check_above("ppo.learning-rate", self.learning_rate, 0, LARGE)
-
-    def _online(self, subject: Subject) -> FineTuning | None:
-        if self.learning == "none" or subject.config is None:
-            return None
-        return FineTuning(subject.config, learning_rate=self.learning_rate)
+        check_above("ppo.learning-rate", self.learning_rate, 0, LARGE)

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from hopplus.cli.paged import show
-from hopplus.cli.reading.options import check_positive, check_seed
+from hopplus.cli.reading.options import check_options
 from hopplus.config import GameConfig, NetConfig, PPOConfig, TrainConfig, default_game
 from hopplus.evaluation.adaptation import lineups
 from hopplus.evaluation.certificate import Certificate
@@ -44,8 +44,8 @@ class Certify:
     """Print JSON instead of a table."""
 
     def run(self) -> int:
-        check_positive(steps=self.steps, seeds=self.seeds, episodes=self.episodes)
-        check_seed(self.seed)
+        check_options(steps=self.steps, seeds=self.seeds, episodes=self.episodes)
+        check_options(seed=self.seed)
         config = TrainConfig(
             game=self.game,
             net=self.net,

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from hopplus.cli.paged import show
-from hopplus.cli.reading.options import check_games, check_positive
+from hopplus.cli.reading.options import check_options
 from hopplus.cli.reading.players import Playing
 from hopplus.recorded.collect import collect
 from hopplus.report.numbers import counted, said
@@ -31,21 +31,14 @@ class Collect(Playing):
     """Print JSON instead of a table."""
 
     def run(self) -> int:
-        check_positive(episodes=self.episodes, games=self.games)
-        check_games(self.games)
+        check_options(episodes=self.episodes, games=self.games)
         config, _, lineup, _ = self.setup()
         out = self.out or Path("data") / time.strftime("%Y%m%d-%H%M%S")
         check_free(out, "take another --out, or remove it")
         try:
             with Progress("recording", self.episodes, "episodes", where=out) as progress:
                 about = collect(
-                    out,
-                    config,
-                    lineup,
-                    self.episodes,
-                    self.seed,
-                    self.games,
-                    progress.advance,
+                    out, config, lineup, self.episodes, self.seed, self.games, progress.advance
                 )
         except KeyboardInterrupt:  # out here, where the bar is gone
             say("stopped; nothing was kept")

@@ -9,14 +9,14 @@ import jax
 import tyro
 
 from hopplus.cli.paged import show
-from hopplus.cli.reading.options import check_positive, check_seed
+from hopplus.cli.reading.options import check_options
 from hopplus.config import ConfigError, GameConfig, SearchConfig, default_game
 from hopplus.evaluation.crossplay import Member, crossplay, make_member
 from hopplus.games import make_game
 from hopplus.games.game import Game
 from hopplus.learning.from_run import find_trained, run_players
 from hopplus.play.names import Kind, RunName, is_background, kind_of, read_run_name
-from hopplus.report.figures.crossplay import draw_crossplay
+from hopplus.report.figures.evaluation import draw_crossplay
 from hopplus.report.figures.palette import try_figure
 from hopplus.report.json import page_json
 from hopplus.report.pages.evaluation import crossplay_page
@@ -44,8 +44,7 @@ class CrossPlay:
     """Print JSON instead of a table."""
 
     def run(self) -> int:
-        check_positive(episodes=self.episodes)
-        check_seed(self.seed)
+        check_options(episodes=self.episodes, seed=self.seed)
         if len(self.members) < 2:
             raise ConfigError("crossplay needs two or more: runs, or scripted players")
         out = self.out or Path("crossplay") / time.strftime("%Y%m%d-%H%M%S")

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import jax
 
 from hopplus.cli.paged import show
-from hopplus.cli.reading.options import check_games, check_positive
+from hopplus.cli.reading.options import check_options
 from hopplus.cli.reading.players import Playing
 from hopplus.evaluation.evaluate import evaluate, summarise
 from hopplus.report.pages.evaluation import evaluation_page
@@ -24,8 +24,7 @@ class Evaluate(Playing):
     """Print JSON instead of a table."""
 
     def run(self) -> int:
-        check_positive(episodes=self.episodes, games=self.games)
-        check_games(self.games)
+        check_options(episodes=self.episodes, games=self.games)
         seeds, setups = self.setups()
         key_params, key_play = jax.random.split(jax.random.key(self.seed))
         played = []

@@ -4,13 +4,13 @@ import json
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import tyro
 
-from hopplus.cli.diagnose.measures import measure_sections
-from hopplus.cli.diagnose.models import measure_run, save_measures
+from hopplus.cli.diagnose.models import measure_run, measure_sections, save_measures
+from hopplus.cli.reading.options import one_of
 from hopplus.config import (
     GameConfig,
     PretrainConfig,
@@ -30,18 +30,15 @@ from hopplus.runs.watchdog import Watchdog, say
 
 EPOCH_ROWS = 20_000  # of held-out play that every epoch is measured by
 
-Part = (
-    Annotated[PretrainGoal, tyro.conf.subcommand("goal")]
-    | Annotated[PretrainOpponent, tyro.conf.subcommand("opponent")]
-    | Annotated[PretrainWorld, tyro.conf.subcommand("world")]
-)
+MODELS = {"goal": PretrainGoal, "opponent": PretrainOpponent, "world": PretrainWorld}
+Model: Any = one_of(MODELS)
 
 
 @dataclass(frozen=True)
 class Pretrain:
     """Fit a model to recorded play and keep everything about it in a run folder."""
 
-    config: Annotated[Part, tyro.conf.arg(name="")]
+    config: Annotated[Model, tyro.conf.arg(name="")]
     name: str | None = None
     """Name of the run; the part and the time when not given."""
     runs: Path = Path("runs")

@@ -13,7 +13,7 @@ from hopplus.evaluation.replay.replays import run_lineup, telling_replays, watch
 from hopplus.report.html import write_page
 from hopplus.report.page import Section
 from hopplus.report.pages.models import model_sections
-from hopplus.report.pages.runs import report_path, runs_page
+from hopplus.report.pages.runs import runs_page
 from hopplus.report.pages.summary import Summary, summarise
 from hopplus.report.translations import Language
 from hopplus.runs.folder import RunError, open_run
@@ -52,12 +52,14 @@ class Report:
         played = [] if self.quick else runs
         with Progress("playing", len(played), "runs", first="busy with the first") as progress:
             for run in played:
-                sections, episodes = _shown(run, len(runs) > 1)
-                models += sections
+                sections, episodes = _shown(run)
+                whose = f"{run.name}: " if len(runs) > 1 else ""
+                models += [replace(one, title=f"{whose}{one.title}") for one in sections]
                 replays += episodes
                 progress.advance(1, run.name)
         page = runs_page(runs, this_command(), self.language, models, replays)
-        path = self.out or report_path(runs)
+        folder = runs[0].run.path if len(runs) == 1 else Path()
+        path = self.out or folder / "report.html"
         write_page(path, page)
         # The page itself was asked for, so that one that cannot be written is an error.
         show(page, as_json=self.json, hints=[f"The page is {path}"], page=str(path))
@@ -66,20 +68,15 @@ class Report:
         return 0
 
 
-def _shown(run: Summary, several: bool) -> tuple[list[Section], list[tuple[str, dict[str, Any]]]]:
+def _shown(run: Summary) -> tuple[list[Section], list[tuple[str, dict[str, Any]]]]:
     """How good a run's models are, and a few of its episodes: both from the same play."""
     try:
         if run.run.kind != TrainConfig.kind:
-            return _named(model_sections(run.run), run, several), []
+            return model_sections(run.run), []
         table = run_lineup(run.run)
         seen = watch_first(*table)
         sections = model_sections(run.run, table, seen)
-        return _named(sections, run, several), [(run.name, telling_replays(*table, seen))]
+        return sections, [(run.name, telling_replays(*table, seen))]
     except (ConfigError, RunError) as error:  # nothing was saved yet
         say(f"models and replay of {run.name} are left out: {error}")
         return [], []
-
-
-def _named(sections: list[Section], run: Summary, several: bool) -> list[Section]:
-    named = [replace(one, title=f"{run.name}: {one.title}") for one in sections]
-    return named if several else sections

@@ -11,11 +11,11 @@ import tyro
 from hopplus.cli.paged import show
 from hopplus.cli.pretrain import carry_on_pretrain
 from hopplus.config import ConfigError, TrainConfig
-from hopplus.evaluation.statistics import seat_order_test
-from hopplus.learning.from_run import learns_everywhere, new_run, seat_names
+from hopplus.learning.from_run import new_run, seat_names
 from hopplus.learning.train import Moment, summary, train
 from hopplus.presets import ABOUT, PRESETS
 from hopplus.report.page import Page, Section
+from hopplus.report.pages.summary import order_p_value
 from hopplus.runs.checkpoint import steps_of
 from hopplus.runs.folder import RunFolder, check_name, open_run
 from hopplus.runs.progress import Progress
@@ -84,16 +84,13 @@ def extend(run: RunFolder, steps: int) -> None:
     config = run.config()
     longer = replace(config, steps=steps)
     done = steps_of(run.checkpoints)
+    has = ""
     if longer.updates <= config.updates and run.result():
-        raise ConfigError(
-            f"--steps is {steps:,}, and {run.path} has {config.updates * config.ppo.steps:,}"
-            " already: give more to go on"
-        )
-    if done and longer.updates < done[-1]:
-        raise ConfigError(
-            f"--steps is {steps:,}, and {run.path} has come to {done[-1] * config.ppo.steps:,}"
-            " already: give more to go on"
-        )
+        has = f"has {config.updates * config.ppo.steps:,}"
+    elif done and longer.updates < done[-1]:
+        has = f"has come to {done[-1] * config.ppo.steps:,}"
+    if has:
+        raise ConfigError(f"--steps is {steps:,}, and {run.path} {has} already: give more to go on")
     with run.locked():
         run.extend(longer)
 
@@ -120,9 +117,8 @@ def train_to_end(run: RunFolder, what: str) -> dict[str, Any]:
 
 def show_result(run: RunFolder, result: dict[str, Any], as_json: bool) -> None:
     """What came of the run, on stdout."""
-    config, returns = run.config(), np.array(result["returns"])
-    chance = seat_order_test(returns) if len(returns) > 1 and learns_everywhere(config) else None
-    result = {**result, "seat_order_p": chance}
+    config = run.config()
+    result = {**result, "seat_order_p": order_p_value(config, np.array(result["returns"]))}
     show(result_page(run, config, result), as_json=as_json, run=str(run.path))
 
 
@@ -154,8 +150,8 @@ def result_page(run: RunFolder, config: TrainConfig, result: dict[str, Any]) -> 
         rows=[[str(seed), *returns, mean] for seed, returns, mean in rows],
     )
     lines = []
-    if (chance := result["seat_order_p"]) is not None:
-        lines.append(f"do seats differ? p = {chance:.3f} if all are alike (permutation test)")
+    if (p_value := result["seat_order_p"]) is not None:
+        lines.append(f"do seats differ? p = {p_value:.3f} if all are alike (permutation test)")
     whose = "of the learning seats (*) " if partly else ""
     lines.append(
         f"returns over the last tenth; mean {whose}{result['mean_return']:.3f}, value loss"

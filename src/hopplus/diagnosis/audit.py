@@ -3,7 +3,6 @@ own code."""
 
 import hashlib
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +10,7 @@ import equinox as eqx
 import jax
 import numpy as np
 
-from hopplus.diagnosis.laboratory import replica_of
+from hopplus.diagnosis.subject import replica_of
 from hopplus.games.game import Game, views
 from hopplus.learning.learner import Learner, Learning, Lesson
 from hopplus.types import State, Trajectory, View
@@ -44,17 +43,13 @@ def digest(rows: Digests) -> str:
     return found.hexdigest()[:12]
 
 
-def _digests(parts: Sequence[np.ndarray]) -> list[bytes]:
-    """A hash of each row of arrays [M, ...]."""
-    rows = [np.ascontiguousarray(part).reshape(len(part), -1).view(np.uint8) for part in parts]
+def _digests(view: Any, action: Any, reward: Any) -> list[bytes]:
+    """A hash of each row [M, ...] of what was seen, done and got, as plain numbers."""
+    parts = (view.planes, view.legal, view.time, view.last_actions, action, reward)
+    plain = [np.ascontiguousarray(part, np.float32) for part in parts]
+    rows = [part.reshape(len(part), -1).view(np.uint8) for part in plain]
     joined = np.ascontiguousarray(np.concatenate(rows, axis=1))
     return [hashlib.blake2b(row.tobytes(), digest_size=16).digest() for row in joined]
-
-
-def _content(view: Any, action: Any, reward: Any) -> list[np.ndarray]:
-    """Rows [M, ...] of what was seen, done and got, as plain numbers."""
-    parts = (view.planes, view.legal, view.time, view.last_actions, action, reward)
-    return [np.asarray(part, np.float32) for part in parts]
 
 
 @eqx.filter_jit
@@ -66,9 +61,7 @@ def _all_views(game: Game, states: State) -> View:
 def seat_rows(game: Game, trajectory: Trajectory, prosociality: float) -> list[SeatRows]:
     """[N] what each seat saw, did and got in a trajectory [T, B, ...] of one replica."""
     seen = jax.device_get(_all_views(game, trajectory.state))
-    reward = np.asarray(trajectory.outcome.reward)
-    mean = reward.mean(axis=-1, keepdims=True)
-    reward = (1 - prosociality) * reward + prosociality * mean if prosociality else reward
+    reward = _shared(np.asarray(trajectory.outcome.reward), prosociality)
     present = np.asarray(trajectory.present)
     found = []
     for seat in range(game.seats):
@@ -76,9 +69,16 @@ def seat_rows(game: Game, trajectory: Trajectory, prosociality: float) -> list[S
             lambda leaf: leaf[:, :, seat].reshape(-1, *leaf.shape[3:]),  # noqa: B023
             (seen, np.asarray(trajectory.act.action), reward),
         )
-        rows = _digests(_content(own, action, got))
+        rows = _digests(own, action, got)
         found.append(SeatRows(rows, present[:, :, seat].reshape(-1)))
     return found
+
+
+def _shared(reward: np.ndarray, prosociality: float) -> np.ndarray:
+    """[..., N] what is learned from: one's own reward and the mean of all, weighed."""
+    if not prosociality:
+        return reward
+    return (1 - prosociality) * reward + prosociality * reward.mean(axis=-1, keepdims=True)
 
 
 @dataclass(frozen=True)
@@ -104,17 +104,11 @@ def data_audit(learner: Learner, trajectory: Trajectory, lesson: Lesson) -> Data
         _set_audit(own, batch, number, seats.tolist(), prosociality > 0)
         for number, seats in enumerate(sets)
     ]
+    columns = map(list, zip(*audits, strict=True))
     present = np.asarray(trajectory.present).mean(axis=(0, 1))
-    hashes, own_hashes, taken_from, after_leaving, rows = map(list, zip(*audits, strict=True))
-    return DataAudit(
-        seats=sets.tolist(),
-        hashes=hashes,
-        own_hashes=own_hashes,
-        taken_from=taken_from,
-        after_leaving=after_leaving,
-        rows=rows,
-        presence=[float(present[seats].mean()) for seats in sets],
-    )
+    presence = [float(present[seats].mean()) for seats in sets]
+    fields: list[Any] = [sets.tolist(), *columns, presence]
+    return DataAudit(*fields)
 
 
 def _real(batch: Any, number: int) -> np.ndarray:
@@ -127,14 +121,14 @@ def _real(batch: Any, number: int) -> np.ndarray:
 def _batch_rows(batch: Any, number: int) -> list[bytes]:
     """A hash of each row of a set, imagined ones too."""
     view = jax.tree.map(lambda leaf: leaf[number], batch.view)
-    return _digests(_content(view, batch.action[number], batch.reward[number]))
+    return _digests(view, batch.action[number], batch.reward[number])
 
 
 def _set_audit(
     own: list[SeatRows], batch: Any, number: int, seats: list[int], prosocial: bool
 ) -> tuple[str, str, list[int] | None, int, int]:
-    """Rows that count for the policy and rows that count for the value, each for themselves: who
-    is prosocial goes on valuing after it has left."""
+    """The middle fields of a `DataAudit`. Rows that count for the policy and rows that count for
+    the value, each for themselves: who is prosocial goes on valuing after it has left."""
     rows, real = _batch_rows(batch, number), _real(batch, number)
 
     def counted(mask: np.ndarray) -> Digests:
@@ -213,10 +207,7 @@ def _returns(
 ) -> np.ndarray:
     """[T, B, N] lambda returns of the learning seats, step by step from the last one on."""
     c, seats = learner.config, learner.seats
-    reward = np.asarray(trajectory.outcome.reward, np.float64)
-    if c.prosociality:
-        mean = reward.mean(axis=-1, keepdims=True)
-        reward = (1 - c.prosociality) * reward + c.prosociality * mean
+    reward = _shared(np.asarray(trajectory.outcome.reward, np.float64), c.prosociality)
     value = np.asarray(trajectory.act.value, np.float64)
     there = np.asarray(trajectory.present) | (c.prosociality > 0)
     next_value = np.zeros(reward.shape[1:])

@@ -32,8 +32,7 @@ def assemble_first_seat(steps: Batch, count: int) -> Batch:
     """Every seat learns from what the first one saw, did and got: a name that is missing falls
     back to the first."""
     batch = by_set(steps, count)
-    first: Batch = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf[:1], leaf.shape), batch)
-    return first
+    return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf[:1], leaf.shape), batch)
 
 
 def assemble_everyone(steps: Batch, count: int) -> Batch:
@@ -49,8 +48,7 @@ def commit_half(old: Step, new: Step, updates: jax.Array) -> Step:
     def every_second(before: jax.Array, after: jax.Array) -> jax.Array:
         return after.at[SEAT].set(jnp.where(updates % 2 == 0, after[SEAT], before[SEAT]))
 
-    half: Step = jax.tree.map(every_second, old, new)
-    return half
+    return jax.tree.map(every_second, old, new)
 
 
 def commit_third(old: Step, new: Step, updates: jax.Array) -> Step:
@@ -123,13 +121,13 @@ class Fault:
     own: bool = False  # whether seats must have parameters of their own
 
 
-def _uneven(config: TrainConfig) -> TrainConfig:
-    return replace(config, game=config.game.favouring_last())
-
-
 FAULTS: Mapping[str, Fault] = MappingProxyType(
     {
-        "strength": Fault("the last seat is twice as strong", seats="unequal-game", config=_uneven),
+        "strength": Fault(
+            "the last seat is twice as strong",
+            seats="unequal-game",
+            config=lambda config: replace(config, game=config.game.favouring_last()),
+        ),
         "first-seat": Fault(
             "every seat learns from the first seat's play",
             seats="wrong-seat-data",

@@ -77,7 +77,7 @@ def run_checks(table: Sequence[Callable[[Evidence], Found]], evidence: Evidence)
 
 
 @dataclass(frozen=True)
-class SearchResult:
+class Verdict:
     """The diagnosis: the name of what is wrong, `healthy`, or `not-known`; and what led to it."""
 
     name: str
@@ -102,7 +102,7 @@ class SearchResult:
         return {"verdict": rest.pop("name"), **rest}
 
 
-def conclude(checks: Sequence[Check], illnesses: Illnesses) -> SearchResult:
+def conclude(checks: Sequence[Check], illnesses: Illnesses) -> Verdict:
     """The first illness, in their own order, that any check shows: causes stand before effects.
 
     Without any it is healthy, unless a check that decides could not tell.
@@ -111,13 +111,13 @@ def conclude(checks: Sequence[Check], illnesses: Illnesses) -> SearchResult:
     if found := [name for name in illnesses if name in shown]:
         first, *also = found
         area, headline, advice = illnesses[first]
-        return SearchResult(first, area, headline, shown[first].says, advice, tuple(also))
+        return Verdict(first, area, headline, shown[first].says, advice, tuple(also))
     if open_ := [one for one in checks if one.state == "unknown" and one.decides]:
         area, headline, _ = illnesses[NOT_KNOWN]
         advice = " ".join(dict.fromkeys(check.unknown for check in open_))  # each once
-        return SearchResult(NOT_KNOWN, area, headline, open_[0].says, advice)
+        return Verdict(NOT_KNOWN, area, headline, open_[0].says, advice)
     area, headline, advice = illnesses[HEALTHY]
-    return SearchResult(HEALTHY, area, headline, "", advice)
+    return Verdict(HEALTHY, area, headline, "", advice)
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ class Diagnosis:
 
     subject: str
     checks: list[Check]
-    verdict: SearchResult
+    verdict: Verdict
 
     @property
     def figures(self) -> dict[str, Any]:
@@ -136,26 +136,29 @@ class Diagnosis:
     def as_json(self) -> dict[str, Any]:
         """Everything as JSON has it."""
         parts = {"subject": self.subject, **self.verdict.as_json(), **self.figures}
-        found: dict[str, Any] = to_json(parts | {"checks": self.checks})
-        return found
+        return to_json(parts | {"checks": self.checks})
 
 
-def to_json(tree: Any) -> Any:
+def to_json(tree: Any, digits: int | None = None) -> Any:
     """The same as JSON has it: records by their fields, or as they say themselves (`as_json`);
-    arrays as lists; null for every number that is none, for which JSON has no other word."""
+    arrays as lists; null for every number that is none, for which JSON has no other word. Only so
+    many digits of a number are kept, if `digits` are given."""
     match tree:
         case dict():
-            return {name: to_json(value) for name, value in tree.items()}
+            return {str(name): to_json(value, digits) for name, value in tree.items()}
         case list() | tuple():
-            return [to_json(value) for value in tree]
+            return [to_json(value, digits) for value in tree]
+        case np.ndarray() | np.generic():
+            return to_json(tree.tolist(), digits)
         case float() if not math.isfinite(tree):
             return None
-        case np.ndarray() | np.generic():
-            return to_json(tree.tolist())
-    if hasattr(tree, "as_json"):
-        return to_json(tree.as_json())
+        case float() if digits is not None:
+            short = float(f"{tree:.{digits}g}")
+            return int(short) if short.is_integer() and abs(short) < 2**53 else short
+    if hasattr(tree, "as_json"):  # estimates and other records know their own names for things
+        return to_json(tree.as_json(), digits)
     if is_dataclass(tree):
-        return {part.name: to_json(getattr(tree, part.name)) for part in fields(tree)}
+        return {part.name: to_json(getattr(tree, part.name), digits) for part in fields(tree)}
     return tree
 
 

@@ -70,8 +70,7 @@ def introspect(
     seed: int,
 ) -> Introspection:
     """Watch a player in about so many trials among the game's scripted players."""
-    wanted = mixtures(game)
-    table, params = make_trials(game, focal, wanted, {}, seat, SearchConfig())
+    table, params = make_trials(game, focal, mixtures(game), {}, seat, SearchConfig())
     kinds, others = len(table.others), game.seats - 1
     lineups = np.array(list(product(range(kinds), repeat=others)))  # [K ** M, M]
     pairs = max(1, trials // (2 * len(lineups)))
@@ -83,27 +82,26 @@ def introspect(
     )
     bags = list(combinations_with_replacement(range(kinds), others))
     held = [np.all(np.sort(drawn, axis=1) == bag, axis=1) for bag in bags]
-    within = seen.episode < episodes
-    counts = seen.counts & within[..., None]
+    counts = seen.counts & (seen.episode < episodes)[..., None]
     models = focal.params.opponents is not None
 
-    def share(figure: np.ndarray, games: np.ndarray) -> float:
-        return float(figure[:, games][counts[:, games]].mean())
+    def by_lineup(figure: np.ndarray) -> np.ndarray:
+        return np.array([figure[:, games][counts[:, games]].mean() for games in held])
 
-    moved = [
-        [_mean(one[(seen.episode == e) & seen.present]) for e in range(episodes)]
-        for one in (seen.alike, seen.other)
-    ]
+    def by_episode(moved: np.ndarray) -> np.ndarray:
+        within = [(seen.episode == e) & seen.present for e in range(episodes)]
+        return np.array([_mean(moved[steps]) for steps in within])
+
     return Introspection(
         times=list(times),
         probe=probe,
         chance=1 / kinds,
         lineups=[tuple(table.others[kind].name for kind in bag) for bag in bags],
-        accuracy=np.array([share(seen.hit, games) if models else np.nan for games in held]),
-        best=np.array([share(seen.best, games) for games in held]),
-        even=np.array([share(seen.even, games) for games in held]),
-        moved_alike=np.array(moved[0]),
-        moved_other=np.array(moved[1]),
+        accuracy=by_lineup(seen.hit) if models else np.full(len(held), np.nan),
+        best=by_lineup(seen.best),
+        even=by_lineup(seen.even),
+        moved_alike=by_episode(seen.alike),
+        moved_other=by_episode(seen.other),
         infers=seen.inferred.shape[-1] > 0,
         models=models,
     )
@@ -149,7 +147,7 @@ def _watch_trials(
             return jnp.exp(actor.policy_and_value(player_params.policy, view, inferred)[0])
 
         own = policy(inferred)
-        moved = [0.5 * jnp.abs(own - policy(told)).sum() for told in (partner, stranger)]
+        moved = [0.5 * jnp.abs(own - policy(taken)).sum() for taken in (partner, stranger)]
         true = jnp.exp(now.act.logits[order[1:]])  # [M, A]
         if player_params.opponents is None:
             hit = jnp.zeros(len(order) - 1, bool)

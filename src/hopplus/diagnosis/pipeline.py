@@ -7,8 +7,7 @@ from typing import Any
 
 from hopplus.config import flat
 from hopplus.diagnosis.audit import DataAudit, TargetAudit, data_audit, target_audit
-from hopplus.diagnosis.finding import Check
-from hopplus.diagnosis.laboratory import replica_of
+from hopplus.diagnosis.finding import Check, all_finite, join
 from hopplus.diagnosis.step_audit import (
     BufferAudit,
     StepAudit,
@@ -16,28 +15,27 @@ from hopplus.diagnosis.step_audit import (
     log_audit,
     step_audit,
 )
-from hopplus.diagnosis.subject import Subject
+from hopplus.diagnosis.subject import Subject, replica_of
 
 DIVERGED = (
     "Some figures are not numbers: look in the log where that begins, and take a smaller step size"
     " (--ppo.learning-rate)."
 )
 
+UNMATCHED = "Rows that are learned from cannot be matched with play: look whose play it is first."
+
 
 def pipeline_checks(subject: Subject) -> list[Check]:
     """Of the first replica; what is wrong there is wrong in the code, and so in all."""
-    learner, now = subject.learner, subject.learning
-    checks = [players_check(subject)]
-    after, record, lesson = subject.laboratory.update(now, subject.laboratory.as_it_is())
+    learner, lab, after = subject.learner, subject.laboratory, subject.learning
     most = -(-learner.game.horizon // learner.config.unroll)
-    for _ in range(most):  # until an episode ends, or the log says nothing
+    for _ in range(1 + most):  # until an episode ends, or the log says nothing
+        now = after
+        after, record, lesson = lab.update(now, lab.as_it_is())
         if record["episodes"][0] > 0:
             break
-        now = after
-        after, record, lesson = subject.laboratory.update(now, subject.laboratory.as_it_is())
     first = replica_of(lesson, 0)
-    data = data_audit(learner, first.trajectory, first)
-    checks += data_checks(data)
+    checks = [players_check(subject), *data_checks(data_audit(learner, first.trajectory, first))]
     checks.append(target_check(target_audit(learner, now, first, 0), mixing(subject)))
     log = log_audit(now, first.trajectory, record, 0)
     whose = f"; seats show those of {log.moved}" if log.moved else ""
@@ -52,9 +50,7 @@ def pipeline_checks(subject: Subject) -> list[Check]:
         )
     )
     checks += [buffer_check(buffer) for buffer in buffer_audits(learner, now, 0)]
-    steps = step_audit(subject.laboratory, now, lesson, 0)
-    checks += step_checks(steps)
-    return checks
+    return [*checks, *step_checks(step_audit(lab, now, lesson, 0))]
 
 
 def players_check(subject: Subject) -> Check:
@@ -91,48 +87,33 @@ def _fields(player: Any) -> dict[str, str]:
 
 def data_checks(data: DataAudit) -> list[Check]:
     """Content hashes, and presence."""
-    wrong = [
-        (number, seats)
-        for number, seats in enumerate(data.taken_from)
-        if seats != data.seats[number]
-    ]
-    lines = []
-    for number, taken in wrong:
-        whose = f"seat {', '.join(map(str, taken))}'s" if taken else "nobody's"
-        lines.append(f"seat {_names(data.seats[number])} learned from {whose} play")
+    wrong = []
+    for seats, taken in zip(data.seats, data.taken_from, strict=True):
+        if taken != seats:
+            whose = f"seat {', '.join(map(str, taken))}'s" if taken else "nobody's"
+            wrong.append(f"seat {_names(seats)} learned from {whose} play")
     hashes = ", ".join(
         f"{_names(seats)}: {one}" + ("" if one == own else f" (own {own})")
         for seats, one, own in zip(data.seats, data.hashes, data.own_hashes, strict=True)
     )
-    checks = [
+    says = f"Hashes of what each seat learned from are those of its own play ({hashes})."
+    after_leaving = sum(data.after_leaving)
+    gone = f"of which {after_leaving:,} are of seats that had left"
+    return [
         Check(
             "The data: whose play",
-            (
-                f"Hashes of what each seat learned from are those of its own play ({hashes})."
-                if not wrong
-                else f"{'; '.join(lines)}. Hashes {hashes}."
-            ),
+            f"{'; '.join(wrong)}. Hashes {hashes}." if wrong else says,
             "wrong-seat-data" if wrong else None,
             dict(vars(data)),
             "" if all(data.rows) else "A seat did not play at all: give it more --ppo.games.",
-        )
-    ]
-    after_leaving = sum(data.after_leaving)
-    presence = ", ".join(f"{share:.0%}" for share in data.presence)
-    checks.append(
+        ),
         Check(
             "The data: presence",
-            f"Seats were on the board at {presence} of all steps and learned from"
-            f" {', '.join(f'{rows:,}' for rows in data.rows)} rows"
-            + (
-                f", of which {after_leaving:,} are of seats that had left."
-                if after_leaving
-                else ", none after leaving."
-            ),
+            f"Seats were on the board at {join(data.presence, '.0%')} of all steps and learned from"
+            f" {join(data.rows, ',')} rows, {gone if after_leaving else 'none after leaving'}.",
             "steps-after-leaving" if after_leaving else None,
-        )
-    )
-    return checks
+        ),
+    ]
 
 
 def _names(seats: Sequence[int]) -> str:
@@ -145,11 +126,10 @@ def _rounded(values: Sequence[float]) -> list[float]:
 
 def buffer_check(buffer: BufferAudit) -> Check:
     """How much a part keeps of each seat, and how old it is; nothing in it is wrong by itself."""
-    fill = ", ".join(f"{count:,}" for count in buffer.fill)
     age = ", ".join("-" if math.isnan(age) else f"{age:.1f}" for age in buffer.age)
     return Check(
         f"Buffer: {buffer.part}",
-        f"By seat, {fill} steps are kept, {age} updates old on average.",
+        f"By seat, {join(buffer.fill, ',')} steps are kept, {age} updates old on average.",
         figures=dict(vars(buffer)),
         unknown="" if all(buffer.fill) else "Train until there is play of every seat to keep.",
         decides=False,
@@ -183,9 +163,7 @@ def target_check(targets: TargetAudit, mixing: bool) -> Check:
         + (" Where a seat has -, its rows are not of its own play." if unmatched else ""),
         "wrong-targets" if off else None,
         dict(vars(targets)),
-        ""
-        if all(math.isfinite(apart) for found in compared.values() for apart in found)
-        else "Rows that are learned from cannot be matched with play: look whose play it is first.",
+        "" if all_finite(*compared.values()) else UNMATCHED,
     )
 
 
@@ -196,20 +174,19 @@ def step_checks(steps: StepAudit) -> list[Check]:
     off = [abs(size - 1) > 0.02 for size in steps.sizes]
     few = any(late) or any(still)
     unequal = max(steps.unlike) > 0.01
-    finite = all(map(math.isfinite, [*steps.sizes, *steps.unlike]))
-    unknown = "" if finite else DIVERGED
-    sizes = ", ".join(f"{size:.3f}" for size in steps.sizes)
+    unknown = "" if all_finite(steps.sizes, steps.unlike) else DIVERGED
     return [
         Check(
             "Updates",
-            f"Gradient steps by seat: {', '.join(f'{count:,}' for count in steps.counts)}; there"
+            f"Gradient steps by seat: {join(steps.counts, ',')}; there"
             f" should be {steps.expected:,}.",
             "fewer-updates" if few else None,
             {"counts": steps.counts, "expected": steps.expected},
         ),
         Check(
             "Step size",
-            f"A step goes {sizes} of the way that the configured step size says.",
+            f"A step goes {join(steps.sizes, '.3f')} of the way that the configured step size"
+            " says.",
             "step-size" if any(off) and not any(still) else None,
             {"sizes": steps.sizes},
             unknown,

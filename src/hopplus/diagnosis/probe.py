@@ -28,13 +28,11 @@ class Probe:
         logits: np.ndarray = (codes - self.mean) / self.scale @ self.weight + self.bias
         top = logits.max(axis=1, keepdims=True)
         total = np.log(np.exp(logits - top).sum(axis=1, keepdims=True))
-        normalised: np.ndarray = logits - top - total
-        return normalised
+        return logits - top - total
 
     def read(self, codes: np.ndarray) -> np.ndarray:
         """[M] the likeliest class."""
-        likeliest: np.ndarray = self.log_probs(codes).argmax(axis=1)
-        return likeliest
+        return self.log_probs(codes).argmax(axis=1)
 
 
 def fit_probe(codes: np.ndarray, labels: np.ndarray, classes: int) -> Probe:

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from hopplus.diagnosis.laboratory import Laboratory, Record, replica_of
+from hopplus.diagnosis.subject import Laboratory, Record, replica_of
 from hopplus.learning.auxiliary.transitions import Transitions, present_in
 from hopplus.learning.learner import Learner, Learning, Lesson
 from hopplus.types import Trajectory
@@ -113,8 +113,8 @@ def step_audit(
             return jax.tree.map(lambda leaf: jnp.roll(leaf, by, axis=0), tree)
 
         # The same sets of parameters, each in the next one's place: they must learn the same.
-        there = turned((policy, state, batch), 1)
-        moved = still.improve(there[0], there[1], there[2], updates, key)
+        there: list[Any] = [*turned((policy, state, batch), 1), updates, key]
+        moved = still.improve(*there)
         after, state, _ = still.improve(policy, state, batch, updates, key)
         apart = jax.tree.map(
             lambda a, b: jnp.abs(a - b).reshape(len(a), -1).max(axis=1), after, turned(moved[0], -1)
@@ -126,16 +126,14 @@ def step_audit(
         def wanted(mean: jax.Array, square: jax.Array) -> jax.Array:
             by_set = count.reshape(-1, *[1] * (mean.ndim - 1))
             scale = jnp.sqrt(square / (1 - 0.999**by_set)) + 1e-5
-            way: jax.Array = -mean / (1 - 0.9**by_set) / scale
-            return way
+            return -mean / (1 - 0.9**by_set) / scale
 
         change = jax.tree.map(lambda new, old: new - old, after, policy)
         towards = jax.tree.map(wanted, adam.mu, adam.nu)
 
         def dot(one: Any, two: Any) -> jax.Array:
             sums = jax.tree.map(lambda a, b: (a * b).reshape(len(a), -1).sum(axis=1), one, two)
-            total: jax.Array = jnp.stack(jax.tree.leaves(sums)).sum(axis=0)
-            return total
+            return jnp.stack(jax.tree.leaves(sums)).sum(axis=0)
 
         size: jax.Array = dot(change, towards) / dot(towards, towards)
         return size / c.learning_rate, unlike

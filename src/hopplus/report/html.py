@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hopplus.report.numbers import plain
+from hopplus.diagnosis.finding import to_json
 from hopplus.report.page import Page
 from hopplus.report.translations import Translations
 from hopplus.runs.checkpoint import write_durably
@@ -46,15 +46,17 @@ def page_text(page: Page) -> str:
     )
     words = Translations(page.language)
     template.filters |= {"image": _image, "json": as_json}
-    script = _script() if any(section.view for section in page.sections) else ""
+    drawn = any(section.view for section in page.sections)
+    script = "\n".join(map(_read, SCRIPTS)) if drawn else ""
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return template.get_template("page.html").render(
         page=page,
         say=words,
         words=words.known,
         locale=words.locale,
-        style=(HERE / "page.css").read_text(encoding="utf-8"),
+        style=_read("page.css"),
         script=script,
-        digest=_digest(script) if script else "",
+        digest=digest if script else "",
     )
 
 
@@ -64,17 +66,13 @@ def as_json(tree: Any) -> str:
     Numbers keep the digits that can be seen; null stands for those that are none.
     """
     text = json.dumps(
-        plain(tree, DIGITS), ensure_ascii=False, allow_nan=False, separators=(",", ":")
+        to_json(tree, DIGITS), ensure_ascii=False, allow_nan=False, separators=(",", ":")
     )
     return text.translate(UNSAFE)
 
 
-def _script() -> str:
-    return "\n".join((HERE / name).read_text(encoding="utf-8") for name in SCRIPTS)
-
-
-def _digest(script: str) -> str:
-    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+def _read(name: str) -> str:
+    return (HERE / name).read_text(encoding="utf-8")
 
 
 def _image(figure: "Figure | Callable[[], Figure]") -> str:

@@ -4,7 +4,7 @@ A command computes a `Page`; `terminal.py`, `html.py` and `json.py` show it to a
 terminal, to a browser and to a program. Nothing here knows how it will be shown.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -60,6 +60,17 @@ class Section:
             ]
             for row in self.rows
         ]
+
+
+def make_table(
+    title: str,
+    columns: Mapping[str | Column, Callable[[Any], Any]],
+    items: Iterable[Any],
+    **more: Any,
+) -> Section:
+    """A table with a row for each item; `columns` say what of it stands where."""
+    rows = [[tell(item) for tell in columns.values()] for item in items]
+    return Section(title, header=list(columns), rows=rows, **more)
 
 
 @dataclass(frozen=True)

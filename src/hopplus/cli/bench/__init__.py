@@ -4,26 +4,22 @@ What only developers run is in `benchmarks/` of the repository.
 """
 
 from dataclasses import dataclass
-from typing import Annotated
-
-import tyro
+from typing import Any
 
 from hopplus.cli.bench.game import BenchGame
 from hopplus.cli.bench.search import BenchSearch
-from hopplus.cli.bench.train import BenchTrain
-from hopplus.cli.bench.update import BenchUpdate
+from hopplus.cli.bench.train import BenchTrain, BenchUpdate
+from hopplus.cli.reading.options import one_of
+
+BENCHES = {"game": BenchGame, "train": BenchTrain, "update": BenchUpdate, "search": BenchSearch}
+Chosen: Any = one_of(BENCHES)
 
 
 @dataclass(frozen=True)
 class Bench:
     """Measure speed on this machine."""
 
-    what: (
-        Annotated[BenchGame, tyro.conf.subcommand("game")]
-        | Annotated[BenchTrain, tyro.conf.subcommand("train")]
-        | Annotated[BenchUpdate, tyro.conf.subcommand("update")]
-        | Annotated[BenchSearch, tyro.conf.subcommand("search")]
-    )
+    what: Chosen
 
     def run(self) -> int:
-        return self.what.run()
+        return int(self.what.run())

@@ -1,11 +1,10 @@
 """`hopplus bench game`: environment steps per second, beside the plain-Python rules."""
 
-import importlib.util
-import sys
+import runpy
 import time
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from types import ModuleType
+from types import SimpleNamespace
 from typing import Any
 
 import equinox as eqx
@@ -13,7 +12,7 @@ import jax
 import numpy as np
 
 from hopplus.cli.paged import show
-from hopplus.cli.reading.options import check_games, check_positive, check_seed
+from hopplus.cli.reading.options import check_options
 from hopplus.config import GameConfig, default_game
 from hopplus.games import make_game
 from hopplus.games.game import Game, board_size
@@ -45,9 +44,7 @@ class BenchGame:
     """Print JSON instead of lines."""
 
     def run(self) -> int:
-        check_positive(games=self.games, seconds=self.seconds)
-        check_seed(self.seed)
-        check_games(self.games)
+        check_options(games=self.games, seconds=self.seconds, seed=self.seed)
         with Watchdog():
             speed = measure_game(self.game, self.games, self.seconds, self.seed)
         return show(_page(self.game, speed), as_json=self.json)
@@ -63,13 +60,7 @@ class GameSpeed:
     best_rate: float
     plain_rate: float | None  # the plain-Python rules on the same games; None without a checkout
     compared_steps: int  # in which both gave the same rewards, endings and views
-
-    @property
-    def ratio(self) -> float | None:
-        return None if self.plain_rate is None else self.rate / self.plain_rate
-
-    def as_json(self) -> dict[str, Any]:
-        return {**asdict(self), "ratio": self.ratio}
+    ratio: float | None  # of the two rates
 
 
 @eqx.filter_jit
@@ -102,15 +93,10 @@ def measure_game(config: GameConfig, games: int, seconds: float, seed: int = 0) 
         began = time.perf_counter()
         plays, _ = jax.block_until_ready(_go((game, seating), plays, steps))
         rates.append(games * steps / (time.perf_counter() - began))
+    rate = float(np.median(rates))
     plain_rate, compared = _measure_plain(config, game, seating, key)
-    return GameSpeed(
-        games=games,
-        compile_seconds=compile_seconds,
-        rate=float(np.median(rates)),
-        best_rate=max(rates),
-        plain_rate=plain_rate,
-        compared_steps=compared,
-    )
+    ratio = rate / plain_rate if plain_rate else None
+    return GameSpeed(games, compile_seconds, rate, max(rates), plain_rate, compared, ratio)
 
 
 @eqx.filter_jit
@@ -131,7 +117,7 @@ def _measure_plain(
     rules_file = TESTS / PLAIN_RULES.get(game.name, "")
     if not rules_file.is_file():
         return None, 0
-    plain = _load(rules_file)
+    plain: Any = SimpleNamespace(**runpy.run_path(str(rules_file)))
     names = set(plain.Rules.__dataclass_fields__) - {"height", "width"}
     height, width, _ = game.shape
     rules = plain.Rules(height=height, width=width, **{n: getattr(c, n) for n in names})
@@ -162,16 +148,6 @@ def _measure_plain(
     return steps / spent, steps
 
 
-def _load(path: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module  # dataclasses look their module up there
-    spec.loader.exec_module(module)
-    return module
-
-
 def _page(c: GameConfig, speed: GameSpeed) -> Page:
     machine = device_line()
     rows = [
@@ -187,5 +163,5 @@ def _page(c: GameConfig, speed: GameSpeed) -> Page:
     title = (
         f"{c.name}, {board_size(make_game(c))}, {c.seats} seats, {speed.games:,} games, {machine}"
     )
-    payload = {"machine": machine, **speed.as_json()}
+    payload = {"machine": machine, **asdict(speed)}
     return Page(title, answer, sections=[Section(title, rows=rows)], payload=payload)

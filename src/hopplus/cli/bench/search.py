@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from hopplus.cli.paged import show
-from hopplus.cli.reading.options import check_games, check_positive, check_seed
+from hopplus.cli.reading.options import check_options
 from hopplus.config import (
     ConfigError,
     GameConfig,
@@ -60,9 +60,7 @@ class BenchSearch:
     """Print JSON instead of a table."""
 
     def run(self) -> int:
-        check_positive(games=self.games, rounds=self.rounds)
-        check_seed(self.seed)
-        check_games(self.games)
+        check_options(games=self.games, rounds=self.rounds, seed=self.seed)
         if not self.search.simulations:
             raise ConfigError(
                 "--search.simulations is 0 but must be from 1 to 32768 to search at all"
@@ -75,14 +73,12 @@ class BenchSearch:
         config = TrainConfig(game=self.game, parts=self.parts)
         make_planner(config, self.search)  # complains before work is announced
         speeds = []
-        with Progress(
-            "searching", len(wanted), "searches", first="busy with the first"
-        ) as progress:
+        total, busy = len(wanted), "busy with the first"
+        with Progress("searching", total, "searches", first=busy) as progress:
             for count, with_mctx in wanted:
                 search = replace(self.search, simulations=count)
-                speeds.append(
-                    measure_search(config, search, self.games, self.seed, self.rounds, with_mctx)
-                )
+                work = (self.games, self.seed, self.rounds, with_mctx)
+                speeds.append(measure_search(config, search, *work))
                 progress.advance(1, f"{count:,} simulations: {speeds[-1].ours:,.1f} steps/s")
         return show(self._page(speeds), as_json=self.json)
 
@@ -109,7 +105,7 @@ class BenchSearch:
             for one in speeds
         ]
         table = Section(title, header=["simulations", *header], rows=rows)
-        payload = {"machine": machine, "speeds": [speed.as_json() for speed in speeds]}
+        payload = {"machine": machine, "speeds": speeds}
         return Page(title, "", sections=[table], payload=payload)
 
 
@@ -168,8 +164,7 @@ class Roots:
             over_seats = jax.vmap(planner.root, in_axes=(0, None, 0))
             return over_seats(param_sets, planner.start(), seen)
 
-        found: tuple[Thought, Leaf] = jax.vmap(of_game, out_axes=1)(self.keys)
-        return found
+        return jax.vmap(of_game, out_axes=1)(self.keys)
 
     def recurrent_fn(
         self, param_sets: PlayerParams, node: Any, action: jax.Array, chance: Chance
@@ -240,10 +235,9 @@ def mctx_search(roots: Roots, depth: int | None) -> Searching:
             return after, reached.node
 
         def select(key: jax.Array, tree: Any, node: jax.Array, depth: jax.Array) -> jax.Array:
-            action: jax.Array = mctx.muzero_action_selection(
+            return mctx.muzero_action_selection(
                 key, tree, node, depth, pb_c_init=c.exploration, pb_c_base=1e9
             )
-            return action
 
         tree = mctx.search(
             param_sets,
@@ -257,8 +251,7 @@ def mctx_search(roots: Roots, depth: int | None) -> Searching:
             num_simulations=c.simulations,
             max_depth=depth,
         )
-        value: jax.Array = tree.summary().value
-        return value
+        return tree.summary().value
 
     compiled = jax.jit(run)
     return lambda key: compiled(roots.param_sets, key)
@@ -274,22 +267,17 @@ def measure_search(
         runs += [mctx_search(roots, depth) for depth in (None, roots.config.depth)]
     key = jax.random.key(seed)
     began = time.perf_counter()
-    values = [float(run(key).mean()) for run in runs[:1]]
+    our_value = float(runs[0](key).mean())
     compiled = time.perf_counter() - began
-    values += [float(run(key).mean()) for run in runs[1:]]
+    values = [float(run(key).mean()) for run in runs[1:]]
     spent = np.zeros((rounds, len(runs)))
     for number in range(rounds):
         for which, run in enumerate(runs):
             began = time.perf_counter()
             jax.block_until_ready(run(jax.random.fold_in(key, number)))
             spent[number, which] = time.perf_counter() - began
-    rates = games / np.median(spent, axis=0)
-    return SearchSpeed(
-        simulations=search.simulations or 0,
-        ours=float(rates[0]),
-        mctx=float(rates[1]) if with_mctx else None,
-        mctx_within=float(rates[2]) if with_mctx else None,
-        our_value=values[0],
-        mctx_value=values[1] if with_mctx else None,
-        compile_seconds=compiled,
-    )
+    ours_rate, *mctx_rates = (games / np.median(spent, axis=0)).tolist()
+    mctx, within = mctx_rates or (None, None)
+    mctx_value = values[0] if values else None
+    simulations = search.simulations or 0
+    return SearchSpeed(simulations, ours_rate, mctx, within, our_value, mctx_value, compiled)

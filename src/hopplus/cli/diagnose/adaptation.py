@@ -6,15 +6,15 @@ from typing import Annotated
 
 import tyro
 
-from hopplus.cli.diagnose.ending import finish
-from hopplus.cli.reading.options import check_positive, check_seat, check_seed
-from hopplus.cli.reading.subject import find_subject, game_of
-from hopplus.config import ConfigError, GameConfig, default_game
+from hopplus.cli.diagnose.common import finish
+from hopplus.cli.reading.options import check_options
+from hopplus.cli.reading.players import find_subject, game_of
+from hopplus.config import ConfigError, GameConfig, check_range, default_game
 from hopplus.diagnosis.adaptation import ENOUGH_TRIALS, diagnose_adaptation
 from hopplus.diagnosis.introspection import introspect
 from hopplus.games import make_game
 from hopplus.presets import PRESETS
-from hopplus.report.pages.introspection import understanding_sections
+from hopplus.report.pages.adaptation import introspection_sections
 from hopplus.runs.progress import Progress
 
 TIMES = (0, 1, 2, 4, 6, 8, 12, 16, 24)
@@ -44,28 +44,24 @@ class DiagnoseAdaptation:
     """Print JSON instead of tables."""
 
     def run(self) -> int:
-        check_positive(episodes=self.episodes, trials=self.trials)
-        check_seed(self.seed)
+        check_options(episodes=self.episodes, trials=self.trials, seed=self.seed)
         if self.out and self.out.suffix == ".json":
             raise ConfigError("--out names the page, such as out.html; JSON is written beside it")
         if any(name in PRESETS for name in self.subject):
             raise ConfigError("a preset has learned nothing yet: give a run, or exported players")
         game = make_game(game_of(self.subject, self.game))
         subject = find_subject(self.subject, self.game, None, 1, 0, Path())
-        check_seat(self.seat, game.seats)
+        check_range("--seat", self.seat, 0, game.seats - 1)
         times = [time for time in TIMES if time < game.horizon]
         seeds = []
-        with Progress(
-            "watching players", len(subject.players), "seeds", first="busy with the first"
-        ) as progress:
+        total, busy = len(subject.players), "busy with the first"
+        with Progress("watching players", total, "seeds", first=busy) as progress:
             for seed, learned in enumerate(subject.players):
                 player = learned.get(self.seat, learned[min(learned)])
                 work = (self.episodes, self.trials, times, self.seed)
                 seeds.append(introspect(game, player, self.seat, *work))
                 progress.advance(1, f"seed {seed}")
         found = diagnose_adaptation(subject.name, seeds)
-        page, tables = (
-            self.out or subject.folder / "introspection.html",
-            understanding_sections(seeds),
-        )
+        page = self.out or subject.folder / "introspection.html"
+        tables = introspection_sections(seeds)
         return finish("adaptation", page, found, lambda: tables, self.json, tables)

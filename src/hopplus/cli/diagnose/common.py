@@ -1,15 +1,21 @@
-"""What the diagnoses that train have in common on the command line: whom they are about."""
+"""What diagnoses have in common on the command line: whom those are about that train, and how all
+end, with figures saved, a page written, and the verdict said."""
 
+import json
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated
 
 import tyro
+from rich.console import Console
 
-from hopplus.cli.reading.options import check_positive, check_seed
+from hopplus.cli.paged import this_command, written
+from hopplus.cli.reading.options import check_options
+from hopplus.cli.reading.players import neither
 from hopplus.config import ConfigError, GameConfig, TrainConfig, default_game
 from hopplus.diagnosis.faults import Fault, find_fault
+from hopplus.diagnosis.finding import Diagnosis
 from hopplus.diagnosis.subject import (
     OnStep,
     Subject,
@@ -20,7 +26,12 @@ from hopplus.diagnosis.subject import (
 from hopplus.learning.from_run import seat_names
 from hopplus.play.names import is_background
 from hopplus.presets import PRESETS
-from hopplus.runs.folder import RunFolder, open_run
+from hopplus.report.page import Page, Section
+from hopplus.report.terminal import print_sections
+from hopplus.runs.checkpoint import write_durably
+from hopplus.runs.folder import RunFolder, clear_errors, open_run
+
+MARKS = {"fine": "good", "fault": "bad", "unknown": "unknown"}  # as pages name them
 
 
 @dataclass(frozen=True)
@@ -65,20 +76,13 @@ class Diagnosing:
     def _open(self, steps: int) -> Opened:
         """Whom it is about, after everything that was given is checked; a preset is to be trained
         for so many steps, unless others are given."""
-        check_seed(self.seed)
-        if self.steps is not None:
-            check_positive(steps=self.steps)
+        check_options(seed=self.seed, steps=self.steps)
         if self._is_preset:
             config = PRESETS[self.subject]
             config = replace(config, game=self.game, steps=self.steps or steps, seed=self.seed)
             return Opened(config, find_fault(self.fault, config))
         if not Path(self.subject).exists() and not is_background(self.subject):
-            near = get_close_matches(self.subject, PRESETS, 1)
-            hint = f" (did you mean {near[0]}?)" if near else ""
-            raise ConfigError(
-                f"{self.subject!r} is neither a run's folder nor a preset{hint}; presets are"
-                f" {', '.join(PRESETS)}"
-            )
+            raise ConfigError(f"{neither(self.subject)}; presets are {', '.join(PRESETS)}")
         self._refuse_training("a run has its own: it is for presets")
         run = open_run(Path(self.subject))
         seat_names(run.config())  # a run of training, not of one model
@@ -107,3 +111,56 @@ class Diagnosing:
         """Where the page goes: into the run, unless a folder is given."""
         run = Path(self.subject) if not self._is_preset and Path(self.subject).exists() else Path()
         return (self.out or run / "diagnosis") / name
+
+
+def make_page(name: str, found: Diagnosis, sections: Sequence[Section]) -> Page:
+    """The verdict, `sections` with tables and pictures, and all checks."""
+    verdict = found.verdict
+    answer = "Healthy" if verdict.healthy else f"{verdict.name}: {verdict.headline}"
+    lines = [verdict.headline] if verdict.healthy else [verdict.evidence, verdict.advice]
+    if verdict.also:
+        lines.append(f"Also found, perhaps because of it: {', '.join(verdict.also)}.")
+    checks = [Section(check.title, check.text, MARKS[check.state]) for check in found.checks]
+    title, mark = f"hopplus diagnose {name}: {found.subject}", MARKS[verdict.state]
+    return Page(title, answer, mark, lines, this_command(), [*sections, *checks])
+
+
+def finish(
+    name: str,
+    path: Path,
+    found: Diagnosis,
+    draw: Callable[[], Sequence[Section]],
+    as_json: bool,
+    tables: Sequence[Section] = (),
+) -> int:
+    """Save the figures as JSON beside the page, then draw the page, and say the verdict; `tables`
+    are said before it. The exit status is that of a diagnosis that was made, whatever it says.
+
+    In this order, because pictures can fail: whatever happens to them, what was found is kept.
+    """
+    figures = found.as_json()
+    saved, refused = path.with_suffix(".json"), None
+    try:
+        with clear_errors(f"write {saved}"):
+            saved.parent.mkdir(parents=True, exist_ok=True)
+            text = json.dumps(figures, indent=2, allow_nan=False)
+            write_durably(saved, text.encode())
+    except ConfigError as error:  # the disk refuses: say what was found all the same
+        refused = error
+    drawn = None if refused else written(path, lambda: make_page(name, found, draw()))
+    if as_json:
+        print(json.dumps({"page": drawn, **figures}, indent=2))
+    else:
+        page = make_page(name, found, tables)
+        print_sections(page.sections)
+        console = Console(highlight=False)
+        console.print()
+        verdict = f"Verdict: {page.answer} ({found.verdict.area})."
+        console.print(verdict, style="bold", markup=False)
+        for line in page.lines:
+            console.print(line, markup=False)
+        if not refused:
+            print(f"Pictures and everything else: {drawn}" if drawn else f"All figures: {saved}")
+    if refused:
+        raise refused
+    return 0

@@ -3,15 +3,13 @@
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from hopplus.cli.diagnose.common import Diagnosing
-from hopplus.cli.diagnose.ending import finish
-from hopplus.cli.reading.options import check_positive, check_seed
+from hopplus.cli.diagnose.common import Diagnosing, finish
+from hopplus.cli.reading.options import check_options
 from hopplus.config import ConfigError
 from hopplus.diagnosis.seats.ablation import list_rungs
-from hopplus.diagnosis.seats.checks import SeatsSettings
-from hopplus.diagnosis.seats.diagnosis import SeatsDiagnosis, diagnose_seats
+from hopplus.diagnosis.seats.checks import SeatsDiagnosis, SeatsSettings, diagnose_seats
 from hopplus.diagnosis.seats.foreign import diagnose_foreign
-from hopplus.report.figures.seats import draw_ablation, draw_agents, draw_returns
+from hopplus.report.figures.diagnosis import draw_ablation, draw_agents, draw_returns
 from hopplus.report.page import Section
 from hopplus.runs.progress import Progress
 
@@ -37,7 +35,7 @@ class DiagnoseSeats(Diagnosing):
 
     def run(self) -> int:
         episodes = EPISODES if self.episodes is None else self.episodes
-        check_positive(seeds=self.seeds, episodes=episodes)
+        check_options(seeds=self.seeds, episodes=episodes)
         if not self._is_preset and ":" in self.subject and not Path(self.subject).exists():
             return self._diagnose_foreign(episodes)
         settings = SeatsSettings(
@@ -69,7 +67,7 @@ class DiagnoseSeats(Diagnosing):
         return self._finish(found, config.ppo.steps)
 
     def _diagnose_foreign(self, episodes: int) -> int:
-        check_seed(self.seed)
+        check_options(seed=self.seed)
         self._refuse_training("a PettingZoo game is only played")
         seconds = QUICK_SECONDS if self.quick and self.episodes is None else None
         with Progress("playing", episodes, "episodes", first="busy with the first") as progress:

@@ -1,19 +1,14 @@
 """`hopplus diagnose value-loss`: why is the value loss large?"""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from hopplus.cli.diagnose.common import Diagnosing
-from hopplus.cli.diagnose.ending import finish
-from hopplus.cli.reading.options import check_positive
+from hopplus.cli.diagnose.common import Diagnosing, finish
+from hopplus.cli.reading.options import check_options
 from hopplus.diagnosis.value_loss.diagnosis import ValueLossDiagnosis, diagnose_value_loss
-from hopplus.diagnosis.value_loss.experiments import LANES
-from hopplus.report.figures.value_loss import (
-    draw_experiments,
-    draw_sources,
-    draw_time,
-    name_sets,
-)
-from hopplus.report.page import Section
+from hopplus.diagnosis.value_loss.experiments import REPLICAS, Experiment
+from hopplus.report.figures.diagnosis import draw_experiments, draw_sources, draw_time, name_sets
+from hopplus.report.page import Column, Section, make_table
 from hopplus.runs.progress import Progress
 
 STEPS, QUICK_STEPS = 100_000, 40_000
@@ -30,7 +25,16 @@ SOURCES = {
     "rewards": "{reward[0]:.3g} to {reward[4]:.3g}",
     "size of goals": "{goal_size:.2f}",
 }
-EXPERIMENTS = ("experiment", "value loss", "of imagined steps", "explained", "mean return")
+# And of each experiment.
+EXPERIMENTS: dict[str | Column, Callable[[Experiment], str]] = {
+    "experiment": lambda one: one.name,
+    "value loss": lambda one: f"{one.final:.3g}",
+    "of imagined steps": lambda one: (
+        f"{one.imagined_loss[-1]:.3g}" if any(one.imagined_loss) else "not learned"
+    ),
+    "explained": lambda one: f"{one.explained[-1]:.2f}",
+    "mean return": lambda one: f"{one.returns[-1]:.2f}",
+}
 
 
 @dataclass(frozen=True)
@@ -42,7 +46,7 @@ class DiagnoseValueLoss(Diagnosing):
 
     def run(self) -> int:
         updates = self.updates or (QUICK_UPDATES if self.quick else UPDATES)
-        check_positive(updates=updates)
+        check_options(updates=updates)
         opened = self._open(QUICK_STEPS if self.quick else STEPS)
         if not opened.run:
             config = opened.config.steady  # experiments go on from where it ends
@@ -54,7 +58,7 @@ class DiagnoseValueLoss(Diagnosing):
             def on_step(note: str) -> None:
                 progress.advance(1, note)
 
-            subject = self._make_subject(opened, LANES, on_step, steady=True)
+            subject = self._make_subject(opened, REPLICAS, on_step, steady=True)
             found = diagnose_value_loss(subject, updates, on_step)
         page = self._page("value-loss.html")
         return finish("value-loss", page, found, lambda: draw_sections(found), self.json)
@@ -64,23 +68,9 @@ def draw_sections(found: ValueLossDiagnosis) -> list[Section]:
     """Curves, experiments and sources, with their tables."""
     sections = [Section("Over time", pictures=[("over time", draw_time(found))])]
     if found.seen.experiments:
-        sections.append(
-            Section(
-                "Experiments from the same checkpoint",
-                pictures=[("experiments", draw_experiments(found))],
-                header=EXPERIMENTS,
-                rows=[
-                    [
-                        one.name,
-                        f"{one.final:.3g}",
-                        f"{one.imagined_loss[-1]:.3g}" if any(one.imagined_loss) else "not learned",
-                        f"{one.explained[-1]:.2f}",
-                        f"{one.returns[-1]:.2f}",
-                    ]
-                    for one in found.seen.experiments
-                ],
-            )
-        )
+        title, drawn = "Experiments from the same checkpoint", draw_experiments(found)
+        pictures = [("experiments", drawn)]
+        sections.append(make_table(title, EXPERIMENTS, found.seen.experiments, pictures=pictures))
     rows = [
         [f"{name}, seat {seat}", *(text.format_map(vars(one)) for text in SOURCES.values())]
         for name, by_set in found.seen.sources.items()

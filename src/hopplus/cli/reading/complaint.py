@@ -4,7 +4,7 @@ import difflib
 import re
 from collections.abc import Mapping, Sequence
 
-from hopplus.cli.reading.manual import COMMANDS, SUBCOMMANDS
+from hopplus.cli.commands import choices, name_choice
 
 # Options there were: what to write instead.
 RENAMED = {
@@ -95,8 +95,9 @@ def _wrong(said: str) -> str:
         allowed = re.findall(r"'([^']+)'", choice[3])
         given = choice[1].strip("'")
         hint = _said(difflib.get_close_matches(given, allowed, 1))
-        what = f"{_option(choice[2])} is {given!r}" if choice[2].startswith("-") else repr(given)
-        said = f"{what}{hint} but must be" if choice[2].startswith("-") else f"{what}{hint} is not"
+        said = f"{given!r}{hint} is not"
+        if choice[2].startswith("-"):
+            said = f"{_option(choice[2])} is {given!r}{hint} but must be"
         return f"{said} one of {', '.join(allowed)}"
     if value := re.match(r"Error parsing (\S+?): (.+)", said):
         if untyped := re.match(r"no type matching (\S+) could be .+ from \['(.*)'\]", value[2]):
@@ -123,9 +124,8 @@ def no_command(word: str, path: tuple[str, ...], known: Sequence[str]) -> str:
     """A command, or one of a command's own, that there is not."""
     if instead := MOVED.get(" ".join((*path, word))):
         return f"no command {word!r}: {instead}; {see(path)}"
-    what = "preset" if path == ("train",) else "command"
     hint = _said(difflib.get_close_matches(word.lower(), known, 1))
-    return f"no {what} {word!r}{hint}; there are {', '.join(known)}; {see(path)}"
+    return f"no {name_choice(path)} {word!r}{hint}; there are {', '.join(known)}; {see(path)}"
 
 
 def unexpected(word: str, path: tuple[str, ...], options: Mapping[str, bool]) -> str:
@@ -137,10 +137,9 @@ def unexpected(word: str, path: tuple[str, ...], options: Mapping[str, bool]) ->
     name = word.replace("_", "-").lower()
     if instead := RENAMED_IN.get(" ".join(path), {}).get(name) or RENAMED.get(name):
         return f"no option {word!r}: {instead}; {see(path)}"
-    inner = SUBCOMMANDS.get(path[0], ()) if path else COMMANDS
-    if inner and len(path) < 2:
-        what = "a preset" if path == ("train",) else "a command"
-        return f"no option {word!r} without {what}: give one of {', '.join(inner)}; {see(path)}"
+    if inner := choices(path):
+        what = name_choice(path)
+        return f"no option {word!r} without a {what}: give one of {', '.join(inner)}; {see(path)}"
     return f"no option {word!r}{_said(nearest(name, options))}; {see(path)}"
 
 
@@ -172,8 +171,9 @@ def nearest(word: str, options: Mapping[str, bool]) -> list[str]:
 
 def _likeness(word: str, name: str) -> float:
     """How likely it is that a word means an option: 1 for sure, 0 for not at all."""
-    group, last = _split(word)
-    own_group, own_last = _split(name)
+    (group, _, last), (own_group, _, own_last) = (
+        one.removeprefix("--").rpartition(".") for one in (word, name)
+    )
     same_group = group == own_group
     nested = same_group or not group or own_group.startswith(f"{group}.")
     found = 0.75 * difflib.SequenceMatcher(None, word, name, autojunk=False).ratio() + 0.1
@@ -194,11 +194,6 @@ def _likeness(word: str, name: str) -> float:
             alike = difflib.SequenceMatcher(None, last, own_last, autojunk=False).ratio()
             found = max(found, 0.95 * alike - 0.02 + near)
     return round(found, 6)
-
-
-def _split(name: str) -> tuple[str, str]:
-    group, _, last = name.removeprefix("--").rpartition(".")
-    return group, last
 
 
 def _initials(name: str) -> str:

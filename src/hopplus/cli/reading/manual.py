@@ -12,32 +12,10 @@ import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from hopplus.cli.commands import choices, name_choice
 from hopplus.config import PARTS, TrainConfig
 from hopplus.presets import PRESETS
 
-COMMANDS = (
-    "train",
-    "resume",
-    "evaluate",
-    "collect",
-    "pretrain",
-    "diagnose",
-    "certify",
-    "adapt",
-    "crossplay",
-    "ablate",
-    "report",
-    "replay",
-    "export",
-    "list",
-    "bench",
-)
-SUBCOMMANDS: dict[str, tuple[str, ...]] = {
-    "train": tuple(PRESETS),
-    "pretrain": ("goal", "opponent", "world"),
-    "diagnose": ("seats", "value-loss", "models", "adaptation"),
-    "bench": ("game", "train", "update", "search"),
-}
 HELP, HELP_ALL = ("-h", "--help"), "--help-all"
 WIDTH = 100  # that tyro writes for, and the most that is used
 INNER = "subcommands"  # tyro's title for a list of them
@@ -87,10 +65,12 @@ class Manual:
 
 def path_of(words: Sequence[str]) -> tuple[str, ...]:
     """The command in a command line: `train ppo` in `train ppo --steps 4e4`."""
-    if not words or words[0] not in COMMANDS:
-        return ()
-    inner = words[1:2] if words[1:2] and words[1] in SUBCOMMANDS.get(words[0], ()) else []
-    return (words[0], *inner)
+    path: tuple[str, ...] = ()
+    for word in words[:2]:
+        if word not in choices(path):
+            break
+        path = (*path, word)
+    return path
 
 
 def ordered(words: Sequence[str], options: Callable[[tuple[str, ...]], list[Option]]) -> list[str]:
@@ -99,19 +79,13 @@ def ordered(words: Sequence[str], options: Callable[[tuple[str, ...]], list[Opti
     The parser takes an option for that of the command to its left, and `train` alone has few. A
     word behind an option that takes one is a value, even if a preset is called that too.
     """
-    inner = SUBCOMMANDS.get(words[0], ()) if words else ()
-    if not inner or len(words) < 3 or not words[1].startswith("--"):
+    inner = choices(tuple(words[:1]))
+    places = [place for place, word in enumerate(words) if place > 1 and word in inner]
+    if not places or not words[1].startswith("--"):
         return list(words)
-    places = [place for place, word in enumerate(words) if word in inner and place > 1]
-    if not places:
-        return list(words)
-    known = {name: one for one in options((words[0], words[places[0]])) for name in one.names}
-
-    def is_value(place: int) -> bool:
-        before = known.get(words[place - 1])
-        return before is not None and not before.is_switch
-
-    free = [place for place in places if not is_value(place)]
+    known = options((words[0], words[places[0]]))
+    valued = {name for one in known if not one.is_switch for name in one.names}
+    free = [place for place in places if words[place - 1] not in valued]
     if not free:
         return list(words)
     chosen = free[-1]  # `--parts opponent goal ppo`: what is last ends the values
@@ -181,9 +155,10 @@ def set_manual(found: Manual, path: tuple[str, ...], everything: bool, width: in
         shown = [one for one in group.options if not (one.names and hidden(one.names[0]))]
         gone += len(group.options) - len(shown)
         if shown:
-            title = {INNER: "presets" if path == ("train",) else "commands"}.get(group.title)
-            column = COLUMN if title is None else NARROW
-            head = f"{title or group.title}: {group.about}".rstrip()
+            inner = group.title == INNER
+            column = NARROW if inner else COLUMN
+            title = f"{name_choice(path)}s" if inner else group.title
+            head = f"{title}: {group.about}".rstrip()
             setting = [textwrap.fill(head, width, subsequent_indent="  ")]
             blocks.append("\n".join([*setting, *(_set(option, width, column) for option in shown)]))
     if gone:
@@ -195,7 +170,7 @@ def set_manual(found: Manual, path: tuple[str, ...], everything: bool, width: in
 
 def _usage(found: Manual, path: tuple[str, ...]) -> str:
     if any(group.title == INNER for group in found.groups):
-        return f"{'PRESET' if path == ('train',) else 'COMMAND'} [options]"
+        return f"{name_choice(path).upper()} [options]"
     words = [_plain(one.shown) for group in found.groups for one in group.options if not one.names]
     return " ".join([*words, "[options]"])
 

@@ -2,9 +2,9 @@
 
 import dataclasses
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Annotated, Any
+from typing import Annotated, Any, Union
 
 import tyro
 from tyro.constructors import (
@@ -26,36 +26,32 @@ from hopplus.config import (
 )
 
 MOST = 10**12  # of anything that is counted
+RANGES = {"games": (1, 2**22), "seed": (0, 2**32 - 1)}
 
 registry = ConstructorRegistry()
 
 
 @registry.primitive_rule
-def whole_numbers(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[int] | None:
-    """Whole numbers may be written as 10000, 10_000 or 1e4."""
-    if info.type is not int:
+def read_numbers(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[Any] | None:
+    """Whole numbers may be written as 10000, 10_000 or 1e4. Others are finite: there is nothing
+    here that inf or nan would be a sensible value of."""
+    if info.type not in (int, float):
         return None
-    return tyro.constructors.PrimitiveConstructorSpec(
+    read, kinds = (whole, int) if info.type is int else (finite, int | float)
+    return PrimitiveConstructorSpec(
         nargs=1,
-        metavar="INT",
-        instance_from_str=lambda words: whole(words[0]),
-        is_instance=lambda value: isinstance(value, int) and not isinstance(value, bool),
+        metavar="INT" if info.type is int else "FLOAT",
+        instance_from_str=lambda words: read(words[0]),
+        is_instance=lambda value: isinstance(value, kinds) and not isinstance(value, bool),
         str_from_instance=lambda value: [str(value)],
     )
 
 
-@registry.primitive_rule
-def numbers(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[float] | None:
-    """Numbers are finite: there is nothing here that inf or nan would be a sensible value of."""
-    if info.type is not float:
-        return None
-    return tyro.constructors.PrimitiveConstructorSpec(
-        nargs=1,
-        metavar="FLOAT",
-        instance_from_str=lambda words: finite(words[0]),
-        is_instance=lambda value: isinstance(value, int | float) and not isinstance(value, bool),
-        str_from_instance=lambda value: [str(value)],
-    )
+def one_of(commands: Mapping[str, type]) -> Any:
+    """The type of a choice of one of several commands, as tyro reads it."""
+    return Union[  # noqa: UP007
+        tuple(Annotated[kind, tyro.conf.subcommand(name)] for name, kind in commands.items())
+    ]
 
 
 def game_named(words: Sequence[str]) -> str:
@@ -142,22 +138,11 @@ def whole(text: str) -> int:
     return int(number)
 
 
-def check_positive(**counts: float) -> None:
-    """Raise `ConfigError` for the first option that is not above zero, or absurdly large."""
-    for name, given in counts.items():
-        if isinstance(given, int):
-            check_range(f"--{name}", given, 1, MOST)
+def check_options(**given: float | None) -> None:
+    """Raise `ConfigError` for the first option that is out of its range: not above zero, or
+    absurdly large, unless `RANGES` has another. One that is None was not given."""
+    for name, value in given.items():
+        if isinstance(value, float):
+            check_above(f"--{name}", value, 0, MOST)
         else:
-            check_above(f"--{name}", given, 0, MOST)
-
-
-def check_seed(seed: int) -> None:
-    check_range("--seed", seed, 0, 2**32 - 1)
-
-
-def check_seat(seat: int, seats: int) -> None:
-    check_range("--seat", seat, 0, seats - 1)
-
-
-def check_games(games: int) -> None:
-    check_range("--games", games, 1, 2**22)
+            check_range(f"--{name}", value, *RANGES.get(name, (1, MOST)))

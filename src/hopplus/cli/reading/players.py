@@ -1,20 +1,36 @@
-"""Who plays: shared by the commands that let players play."""
+"""Who plays, and whom a command is about: a run, exported players, names, or a preset that learns
+first."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import redirect_stdout
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
+from pathlib import Path
 from typing import Annotated, NamedTuple
 
 import tyro
 
-from hopplus.cli.reading.options import check_seed
-from hopplus.config import MIXED, ConfigError, GameConfig, SearchConfig, default_game
+from hopplus.cli.reading.options import check_options
+from hopplus.cli.train import carry_on
+from hopplus.config import MIXED, ConfigError, GameConfig, SearchConfig, TrainConfig, default_game
 from hopplus.games import make_game
 from hopplus.games.game import Game
-from hopplus.learning.from_run import Seated, find_background_players, seats_by_seed
+from hopplus.learning.from_run import (
+    Seated,
+    find_background_players,
+    new_run,
+    player_in,
+    players_by_seed,
+    seats_by_seed,
+)
 from hopplus.play.lineup import Lineup, make_lineup
-from hopplus.play.names import MARKS, full_name, read_run_name, seeds_said
+from hopplus.play.names import MARKS, Kind, RunName, full_name, kind_of, read_run_name, seeds_said
 from hopplus.play.seating import options, split_names
-from hopplus.play.trained import named
+from hopplus.play.trained import Trained, named, read_player
+from hopplus.presets import PRESETS
+from hopplus.runs.folder import check_free
+from hopplus.runs.watchdog import say
 
 RUN = "run"  # in a list of players, whoever sits there in the run that is given
 
@@ -65,7 +81,7 @@ class Playing:
         With a run, its own game is played, `run` means whoever sits there in the run, and that is
         everyone when no names are given.
         """
-        check_seed(self.seed)
+        check_options(seed=self.seed)
         if self.run_name is None:
             if self.players is None:
                 raise ConfigError(
@@ -128,3 +144,77 @@ def _of_run(name: str, seat: int, run: Seated) -> str:
 def _holding(names: Sequence[str], some: Sequence[str]) -> tuple[int, ...]:
     """The seats in which always one of these sits."""
     return tuple(seat for seat, name in enumerate(names) if set(options(name)) <= set(some))
+
+
+@dataclass(frozen=True)
+class Subject:
+    """Learned players by seat, of each of [S] seeds."""
+
+    name: str
+    game: GameConfig
+    players: Sequence[Mapping[int, Trained]]
+    folder: Path = Path()  # for what is written about them
+    config: TrainConfig | None = None  # of their run; None for players alone
+
+
+def game_of(names: Sequence[str], game: GameConfig) -> GameConfig:
+    """The game that is played by whoever is meant: a run's own, or the one given."""
+    said = _run_named(names[0]) if len(names) == 1 else None
+    if said is None:
+        return game
+    if game != default_game():
+        raise ConfigError(f"{names[0]} has a game of its own: leave --game options out")
+    return said.open().config().game
+
+
+def _run_named(name: str) -> RunName | None:
+    """The run of a name that is no preset's and no player's, if there is one."""
+    if kind_of(name) in (Kind.FILE, Kind.PRESET):
+        return None
+    said = read_run_name(name)
+    return said if said.path.exists() else None
+
+
+def find_subject(
+    names: Sequence[str], game: GameConfig, steps: int | None, seeds: int, seed: int, runs: Path
+) -> Subject:
+    """Whoever is meant: one run, any number of players' files, or one preset, which learns now."""
+    first = names[0] if names else ""
+    preset = kind_of(first) is Kind.PRESET
+    if steps is not None and not preset:
+        raise ConfigError("--steps is for presets: runs and players have learned already")
+    if names and all(kind_of(name) is Kind.FILE for name in names):
+        players = [{0: read_player(Path(name))} for name in names]
+        return Subject(", ".join(Path(name).stem for name in names), game, players)
+    if len(names) != 1:
+        raise ConfigError("give one run, one preset, or players exported by hopplus export")
+    if preset:
+        config = replace(PRESETS[first], game=game, seeds=seeds, seed=seed, train_against="all")
+        config = replace(config, steps=steps or config.steps, trial=max(config.trial, 5))
+        path = runs / f"adapt-{first}"
+        check_free(path, f"go on with hopplus adapt {path}, or take another --runs")
+        run = new_run(path, config)
+        with redirect_stdout(sys.stderr):
+            if carry_on(run, False):
+                raise KeyboardInterrupt
+        say(f"{first} has learned; from now on: hopplus adapt {run.path}")
+        said = RunName(run.path)
+    elif found := _run_named(first):
+        said, run = found, found.open()
+    else:
+        raise ConfigError(neither(first))
+    config = run.config()
+    by_seed = players_by_seed(run, seeds_said(said, config))
+    # The player of the seat that is named, for wherever it sits, or all of them.
+    players = [
+        found if said.seat is None else {said.seat: player_in(said, found)}
+        for found in by_seed.values()
+    ]
+    return Subject(str(said), config.game, players, run.path, config)
+
+
+def neither(name: str) -> str:
+    """What to say of a name that is no run's and no preset's."""
+    near = get_close_matches(name, PRESETS, 1)
+    hint = f" (did you mean {near[0]}?)" if near else ""
+    return f"{name!r} is neither a run's folder nor a preset{hint}"

@@ -8,12 +8,12 @@ import jax
 import numpy as np
 from rich.console import Console
 
-from hopplus.cli.reading.options import check_positive
+from hopplus.cli.reading.options import check_options
 from hopplus.cli.reading.players import Playing
 from hopplus.cli.replay.panel import line_cells, panel
 from hopplus.cli.replay.screen import standard_screen
 from hopplus.cli.replay.viewer import view
-from hopplus.config import ConfigError, check
+from hopplus.config import ConfigError, check_range
 from hopplus.evaluation.replay.film import film, frames_of
 from hopplus.evaluation.replay.replays import (
     CHOSEN,
@@ -30,9 +30,9 @@ from hopplus.games.render import Frame, terminal
 from hopplus.play.lineup import Lineup
 from hopplus.play.rollout import Play, begin
 from hopplus.play.seating import Seating
+from hopplus.runs.folder import clear_errors
 from hopplus.runs.progress import Progress
 from hopplus.runs.watchdog import Watchdog
-from hopplus.types import State
 
 
 @dataclass(frozen=True)
@@ -57,9 +57,7 @@ class Replay(Playing):
     def run(self) -> int:
         self._check()
         _, game, lineup, _ = self.setup()
-        if self.seat is not None:
-            allowed = f"from 0 to {game.seats - 1}"
-            check(0 <= self.seat < game.seats, "--seat", self.seat, allowed)
+        check_range("--seat", self.seat, 0, game.seats - 1)
         screen = None if self.out or self.json else standard_screen()
         colour = Console().is_terminal and not Console().no_color
         if self.json or screen:
@@ -80,12 +78,10 @@ class Replay(Playing):
         return 0
 
     def _check(self) -> None:
-        if self.episode is not None:
-            check(0 <= self.episode < 2**32, "--episode", self.episode, "from 0 to 4294967295")
-        if self.among is not None:
-            check_positive(among=self.among)
-            if self.episode is not None or self.layout:
-                raise ConfigError("--among picks episodes: leave --episode and --layout out")
+        check_range("--episode", self.episode, 0, 2**32 - 1)
+        check_options(among=self.among)
+        if self.among is not None and (self.episode is not None or self.layout):
+            raise ConfigError("--among picks episodes: leave --episode and --layout out")
         if self.out and self.out.suffix.lower() not in (".gif", ".png"):
             raise ConfigError(f"--out is {str(self.out)!r} but must end in .gif or .png")
         if self.out and (self.seat is not None or self.json):
@@ -99,14 +95,9 @@ class Replay(Playing):
         key = jax.random.fold_in(play_key(self.seed), number)
         state = game.parse(read_text(self.layout))
 
-        @jax.jit  # one program, where there would be a hundred: one for every operation
-        def begun(state: State, key: jax.Array) -> Play:
-            play = begin(game, seating, state, key)
-            one: Play = jax.tree.map(lambda leaf: leaf[None], play)
-            return one
-
-        found: Play = begun(state, key)
-        return found
+        # One program, where there would be a hundred: one for every operation.
+        begun = jax.jit(jax.vmap(lambda state, key: begin(game, seating, state, key)))
+        return begun(jax.tree.map(lambda leaf: leaf[None], state), key[None])
 
     def _film(self, game: Game, lineup: Lineup) -> list[Frame]:
         key_params, _ = jax.random.split(jax.random.key(self.seed))
@@ -135,14 +126,12 @@ class Replay(Playing):
         gif = out.suffix.lower() == ".gif"
         from hopplus.games.picture import save_gif, save_png  # a machine may lack Pillow
 
-        try:
+        with clear_errors(f"write {out}"):
             out.parent.mkdir(parents=True, exist_ok=True)
             if gif:
                 save_gif(out, frames)
             else:
                 save_png(out, frames[-1])
-        except OSError as error:
-            raise ConfigError(f"cannot write {out}: {error.strerror}") from error
         what = f"{len(frames) - 1} steps" if gif else "the last board"
         print(f"{what} written to {out}")
 

@@ -3,6 +3,7 @@
 import time
 from dataclasses import dataclass, replace
 from itertools import zip_longest
+from typing import Any
 
 from rich.cells import cell_len
 from rich.text import Text
@@ -15,6 +16,7 @@ from hopplus.games.render import Frame, amount, printable, terminal
 
 SPEEDS = (0.5, 1, 2, 4, 8, 16)  # moments a second
 GAP, PANEL = 3, 36  # columns between board and panel, and of the panel at least
+SAME = {"n": "right", "p": "left", "=": "+", "]": "e"}  # keys that do the same
 MOST = 32  # rows or columns of a board
 HELP = """\
 right, n      the next moment          left, p   the one before
@@ -43,40 +45,24 @@ def pressed(place: Place, key: str, replay: Plain) -> Place | None:
     """Where a key leads; None for out."""
     episodes, seats = len(replay["episodes"]), len(replay["players"])
     last = len(replay["episodes"][place.episode]["steps"]) - 1
-    match key:
-        case "q":
-            return None
-        case "right" | "n":
-            return replace(place, step=min(place.step + 1, last), playing=False)
-        case "left" | "p":
-            return replace(place, step=max(place.step - 1, 0), playing=False)
-        case "home":
-            return replace(place, step=0, playing=False)
-        case "end":
-            return replace(place, step=last, playing=False)
-        case " " if place.step == last and not place.playing:
-            return replace(place, step=0, playing=True)
-        case " ":
-            return replace(place, playing=not place.playing)
-        case "+" | "=":
-            return replace(place, speed=min(place.speed + 1, len(SPEEDS) - 1))
-        case "-":
-            return replace(place, speed=max(place.speed - 1, 0))
-        case "\t":
-            return replace(place, seat=(place.seat + 1) % seats)
-        case "e" | "]":
-            return replace(place, episode=(place.episode + 1) % episodes, step=0, playing=False)
-        case "[":
-            return replace(place, episode=(place.episode - 1) % episodes, step=0, playing=False)
-        case "up":
-            return replace(place, scrolled=max(place.scrolled - 1, 0))
-        case "down":
-            return replace(place, scrolled=place.scrolled + 1)
-        case "?":
-            return replace(place, helping=not place.helping)
-        case _ if key.isascii() and key.isdigit() and int(key) < seats:
-            return replace(place, seat=int(key))
-    return place
+    again = place.step == last and not place.playing  # from the first moment on
+    leads: dict[str, dict[str, Any]] = {
+        "right": {"step": min(place.step + 1, last), "playing": False},
+        "left": {"step": max(place.step - 1, 0), "playing": False},
+        "home": {"step": 0, "playing": False},
+        "end": {"step": last, "playing": False},
+        " ": {"step": 0 if again else place.step, "playing": not place.playing},
+        "+": {"speed": min(place.speed + 1, len(SPEEDS) - 1)},
+        "-": {"speed": max(place.speed - 1, 0)},
+        "\t": {"seat": (place.seat + 1) % seats},
+        "e": {"episode": (place.episode + 1) % episodes, "step": 0, "playing": False},
+        "[": {"episode": (place.episode - 1) % episodes, "step": 0, "playing": False},
+        "up": {"scrolled": max(place.scrolled - 1, 0)},
+        "down": {"scrolled": place.scrolled + 1},
+        "?": {"helping": not place.helping},
+        **{str(seat): {"seat": seat} for seat in range(min(seats, 10))},
+    }
+    return None if key == "q" else replace(place, **leads.get(SAME.get(key, key), {}))
 
 
 def played_on(place: Place, replay: Plain) -> Place:

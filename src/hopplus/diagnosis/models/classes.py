@@ -108,17 +108,15 @@ def area_under_curve(
 
 
 def mean_area(
-    scores: np.ndarray,
-    truth: np.ndarray,
-    strata: np.ndarray,
-    weights: np.ndarray,
+    scores: np.ndarray, truth: np.ndarray, strata: np.ndarray, weights: np.ndarray
 ) -> np.ndarray:
     """[R] the mean over classes of how likely one of the class has a higher score for it than one
     of another class in the same stratum [M]; from [M, K] log-probabilities, with `weights` as in
     `area_under_curve`."""
     by_class = []
     for number in np.unique(truth):
-        score, positive = scores[:, number] - _rest(scores, number), truth == number
+        others = np.logaddexp.reduce(np.delete(scores, number, axis=1), axis=1)  # log-probability
+        score, positive = scores[:, number] - others, truth == number
         won, pairs = np.zeros(len(weights)), np.zeros(len(weights))
         for stratum in np.unique(strata):
             here = strata == stratum
@@ -128,11 +126,4 @@ def mean_area(
             won += np.where(count > 0, area * count, 0.0)
             pairs += count
         by_class.append(np.where(pairs > 0, won / np.maximum(pairs, 1e-30), np.nan))
-    mean: np.ndarray = np.mean(by_class, axis=0) if by_class else np.full(len(weights), np.nan)
-    return mean
-
-
-def _rest(scores: np.ndarray, number: int) -> np.ndarray:
-    """[M] log-probability of any other class."""
-    rest: np.ndarray = np.logaddexp.reduce(np.delete(scores, number, axis=1), axis=1)
-    return rest
+    return np.mean(by_class, axis=0) if by_class else np.full(len(weights), np.nan)

@@ -1,10 +1,8 @@
 """Measure the model of a run, whatever it is of."""
 
-from typing import Protocol
-
 import jax
 
-from hopplus.config import ConfigError, PretrainGoal, PretrainOpponent, PretrainWorld
+from hopplus.config import ConfigError
 from hopplus.diagnosis.models.goal import GoalDiagnosis
 from hopplus.diagnosis.models.heldout import held_out
 from hopplus.diagnosis.models.measures import Measures
@@ -17,10 +15,12 @@ from hopplus.types import Params
 MOST_ROWS = 200_000  # that are measured by
 
 
-class ModelDiagnosis(Protocol):
-    """Measures one kind of model on held-out play."""
-
-    def measure(self, params: Params) -> Measures: ...
+ModelDiagnosis = GoalDiagnosis | OpponentDiagnosis | WorldDiagnosis
+DIAGNOSES: dict[str, type[ModelDiagnosis]] = {
+    "goal": GoalDiagnosis,
+    "opponent": OpponentDiagnosis,
+    "world": WorldDiagnosis,
+}
 
 
 def make_diagnosis(
@@ -35,14 +35,7 @@ def make_diagnosis(
         raise ConfigError(f"{data.path} is of another game than the model, or of other settings")
     same = learned_from in (None, data.origin)
     share = setting.config.fit.held_out if same else 1.0
-    held = held_out(data, share, most)
-    match setting.config:
-        case PretrainGoal():
-            return GoalDiagnosis(setting, held)
-        case PretrainOpponent():
-            return OpponentDiagnosis(setting, held)
-        case PretrainWorld():
-            return WorldDiagnosis(setting, held)
+    return DIAGNOSES[setting.config.kind](setting, held_out(data, share, most))
 
 
 def measure_seeds(

@@ -23,6 +23,7 @@ from hopplus.types import Params
 
 SHOWN = 2000  # goals in the projection
 RESAMPLES = 200  # of episodes, for intervals
+AREAS = ("auc", "auc_low", "auc_high", "untrained_auc", "gain_low", "gain_high")
 LEAST = 10  # players of a kind that a figure by time step needs
 
 
@@ -32,8 +33,8 @@ class GoalSamples(eqx.Module):
     goal: Any  # [G] of the view
     later: Any  # [G] of the view some steps later
     divergence: Any  # [G] from the prior
-    told: Any  # [] the loss's own: cross-entropy of the planes or of the action, nats
-    right: Any  # [] share of the cells, or of the action, that is told right
+    loss: Any  # [] its own: cross-entropy of the planes or of the action, nats
+    right: Any  # [] share of the cells, or of the action, that is predicted right
     cell: Any  # [] int32 where the seat is
     visited: Any  # [H * W] bool, where the seat is within the next steps; nowhere if it leaves
 
@@ -49,7 +50,7 @@ def _samples(
         sample = sampler(source, step, key, ())
         code = part.code(params, sample.view)
         goal, later = part.goal(params, sample.view), part.goal(params, sample.later)
-        told, right = _told(part, params, sample, goal, later)
+        loss, right = _measure_loss(part, params, sample, goal, later)
         last = source.last_seen[row, seat]
         ahead = row + 1 + jnp.arange(_within(sampler))
         places = jax.vmap(
@@ -59,14 +60,13 @@ def _samples(
             goal=goal,
             later=later,
             divergence=part.divergence(code),
-            told=told,
+            loss=loss,
             right=right,
             cell=sample.view.planes[..., 0].reshape(-1).argmax(),
             visited=((places > 0) & (ahead <= last)[:, None]).any(axis=0),
         )
 
-    out: GoalSamples = jax.lax.map(one, (steps, np.arange(len(steps))), batch_size=1024)
-    return out
+    return jax.lax.map(one, (steps, np.arange(len(steps))), batch_size=1024)
 
 
 def _within(sampler: Sampler) -> int:
@@ -74,7 +74,7 @@ def _within(sampler: Sampler) -> int:
     return sampler.ahead or GoalConfig().ahead
 
 
-def _told(
+def _measure_loss(
     part: GoalPart, params: Params, sample: Any, goal: jax.Array, later: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
     """How well goals tell what their loss wants of them, without chance."""
@@ -111,8 +111,7 @@ class GoalDiagnosis:
     @cached_property
     def judged(self) -> np.ndarray:
         """[M] bool, whether a step is of the episodes that judge."""
-        judged: np.ndarray = self.held.episode % 2 == 1
-        return judged
+        return self.held.episode % 2 == 1
 
     @cached_property
     def kinds(self) -> tuple[list[str], np.ndarray]:
@@ -144,7 +143,7 @@ class GoalDiagnosis:
         figures: dict[str, Any] = {
             "samples": len(held.steps),
             "loss": self.part.config.loss,
-            self.part.config.loss: float(samples.told.mean(dtype=np.float64)),
+            self.part.config.loss: float(samples.loss.mean(dtype=np.float64)),
             "told_right": float(samples.right.mean(dtype=np.float64)),
             "kl": float(divergence.sum()),
             "numbers_in_use": self._in_use(samples, divergence),
@@ -167,10 +166,9 @@ class GoalDiagnosis:
 
     def samples(self, params: Params) -> GoalSamples:
         """What the goals of all held-out steps tell, on the host."""
-        found: GoalSamples = jax.device_get(
+        return jax.device_get(
             _samples(self.part, self.setting.sampler, params, self.held.source, self.held.steps)
         )
-        return found
 
     @cached_property
     def untrained(self) -> GoalSamples:
@@ -228,21 +226,13 @@ class GoalDiagnosis:
         once = np.ones((1, len(truth)))
         area, plain = (mean_area(s[mask], truth, time, once)[0] for s in (learned, blank))
         if np.isnan(area):  # too few of a kind, or never two kinds at the same time
-            names = ("auc", "auc_low", "auc_high", "untrained_auc", "gain_low", "gain_high")
-            return out | dict.fromkeys(names)
+            return out | dict.fromkeys(AREAS)
         even = np.full(len(episodes), 1 / len(episodes))
         drawn = np.random.default_rng(0).multinomial(len(episodes), even, RESAMPLES)[:, place]
         areas, blanks = (mean_area(s[mask], truth, time, drawn) for s in (learned, blank))
-        low, high = np.nanquantile(areas, [0.025, 0.975])
-        gain_low, gain_high = np.nanquantile(areas - blanks, [0.025, 0.975])
-        return out | {
-            "auc": float(area),
-            "auc_low": float(low),
-            "auc_high": float(high),
-            "untrained_auc": float(plain),
-            "gain_low": float(gain_low),
-            "gain_high": float(gain_high),
-        }
+        ends, gains = (np.nanquantile(one, [0.025, 0.975]) for one in (areas, areas - blanks))
+        found = zip(AREAS, (area, *ends, plain, *gains), strict=True)
+        return out | {name: float(value) for name, value in found}
 
     def hits(self, samples: GoalSamples) -> dict[str, Any]:
         """How often the seat comes to the place a goal stands for within the next steps.

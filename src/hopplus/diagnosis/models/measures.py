@@ -35,11 +35,13 @@ def write_measures(folder: Path, by_seed: dict[int, Measures]) -> None:
             rows = [
                 {"seed": seed, **row} for seed, own in by_seed.items() for row in own.tables[name]
             ]
-            _write_csv(folder / f"{name}.csv", rows)
+            write_csv(folder / f"{name}.csv", rows)
 
 
-def _write_csv(path: Path, rows: list[Row]) -> None:
+def write_csv(path: Path, rows: list[Row]) -> None:
+    """A line for each row, which may lack some of the others' columns."""
+    names = dict.fromkeys(name for row in rows for name in row)
     with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, list(rows[0]) if rows else ["seed"])
+        writer = csv.DictWriter(file, list(names) or ["seed"])
         writer.writeheader()
         writer.writerows(rows)

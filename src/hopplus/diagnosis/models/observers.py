@@ -64,8 +64,12 @@ def observe(held: HeldOut) -> dict[str, Observer]:
     except ConfigError:  # a learned player
         return {}
     chances = np.asarray(_distributions(held.game, players, held.source, held.steps))  # [M, X, A]
-    prior = _prior(held, scripts)  # [X]
-    truth = chances[np.arange(len(chances)), _true_script(held, scripts)]
+    first = np.cumsum([0] + [len(names) for names in scripts])  # of each player's scripts
+    prior = _prior(held, scripts, first)  # [X]
+    # A player that draws a script says by its aim which it was.
+    several = np.array([len(names) > 1 for names in scripts])
+    script = first[held.who] + np.where(several[held.who], held.aim, 0)
+    truth = chances[np.arange(len(chances)), script]
     watching = _watched(held, chances, prior)
     weighed = {"oracle": truth, "watching": watching, "guessing": _mixed(prior, chances)}
     return {name: Observer(p, truth) for name, p in weighed.items()}
@@ -83,14 +87,12 @@ def _distributions(
         acts = [player.act((), player.start(), view, key)[1] for player in players]
         return jnp.stack([jnp.exp(act.logits) for act in acts])
 
-    out: jax.Array = jax.lax.map(one, steps, batch_size=4096)
-    return out
+    return jax.lax.map(one, steps, batch_size=4096)
 
 
-def _prior(held: HeldOut, scripts: list[list[str]]) -> np.ndarray:
+def _prior(held: HeldOut, scripts: list[list[str]], first: np.ndarray) -> np.ndarray:
     """[X] how likely each script is in a seat before anything is seen. A model is not told which
     seat it looks at, so neither are they."""
-    first = np.cumsum([0] + [len(names) for names in scripts])
     prior = np.zeros(first[-1])
     for options in held.seats:
         for name in options:
@@ -99,14 +101,6 @@ def _prior(held: HeldOut, scripts: list[list[str]]) -> np.ndarray:
             share = 1 / (len(held.seats) * len(options) * count)
             prior[first[number] : first[number] + count] += share
     return prior
-
-
-def _true_script(held: HeldOut, scripts: list[list[str]]) -> np.ndarray:
-    """[M] the script at work: a player that draws one says by its aim which it was."""
-    first = np.cumsum([0] + [len(names) for names in scripts])
-    several = np.array([len(names) > 1 for names in scripts])
-    number: np.ndarray = first[held.who] + np.where(several[held.who], held.aim, 0)
-    return number
 
 
 def _watched(held: HeldOut, chances: np.ndarray, prior: np.ndarray) -> np.ndarray:
@@ -125,5 +119,4 @@ def _watched(held: HeldOut, chances: np.ndarray, prior: np.ndarray) -> np.ndarra
 
 
 def _mixed(weight: np.ndarray, chances: np.ndarray) -> np.ndarray:
-    mixed: np.ndarray = np.einsum("mx,mxa->ma", np.broadcast_to(weight, chances.shape[:2]), chances)
-    return mixed
+    return np.einsum("mx,mxa->ma", np.broadcast_to(weight, chances.shape[:2]), chances)

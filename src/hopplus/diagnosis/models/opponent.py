@@ -35,11 +35,9 @@ def _predictions(
         step, number = now
         key = jax.random.fold_in(jax.random.key(0), number)
         sample = sampler(source, step, key, prior_params)
-        log_probs: jax.Array = params(sample.view, sample.goal)
-        return log_probs
+        return params(sample.view, sample.goal)
 
-    out: jax.Array = jax.lax.map(one, (steps, np.arange(len(steps))), batch_size=2048)
-    return out
+    return jax.lax.map(one, (steps, np.arange(len(steps))), batch_size=2048)
 
 
 @dataclass(frozen=True)

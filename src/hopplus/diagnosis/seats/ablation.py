@@ -12,8 +12,7 @@ from hopplus.diagnosis.seats.ordering import (
     compare_runs,
     compare_strength,
 )
-from hopplus.diagnosis.seats.returns import late_returns
-from hopplus.diagnosis.subject import OnStep, Subject, build_laboratory, train_subject
+from hopplus.diagnosis.subject import OnStep, Subject, build_laboratory, late_returns, train_subject
 
 AGAIN, PLAIN = "as it is, again", "plain PPO"
 LEAST_RUNS = 5  # of each rung: one or two could not tell

@@ -1,14 +1,23 @@
-"""What is looked at to know why returns depend on the seat number: from the game to the log, one
+"""Why do returns depend on the seat number? What is looked at: from the game to the log, one
 suspect after another."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from hopplus.diagnosis.faults import Fault
-from hopplus.diagnosis.finding import Check, Found, join
+from hopplus.diagnosis.finding import (
+    Check,
+    Diagnosis,
+    Found,
+    conclude,
+    join,
+    read_illnesses,
+    run_checks,
+)
 from hopplus.diagnosis.pipeline import pipeline_checks
 from hopplus.diagnosis.seats.ablation import check_ablation, run_ablation
 from hopplus.diagnosis.seats.fairness import Symmetry, compare_placement, compare_turns
@@ -19,8 +28,7 @@ from hopplus.diagnosis.seats.ordering import (
     estimate_runs,
     find_fewest_runs,
 )
-from hopplus.diagnosis.seats.returns import late_returns
-from hopplus.diagnosis.subject import OnStep, Subject, last_fifth
+from hopplus.diagnosis.subject import OnStep, Subject, last_fifth, late_returns, return_curves
 from hopplus.games.game import Game
 from hopplus.learning.auxiliary.table import AUXILIARY_MODELS
 
@@ -30,6 +38,8 @@ REAL = 0.01  # p-value below which an ordering of returns is taken to be real
 WORTH = 0.1  # a gap between seats that one would want to know of
 SHARE = 0.2  # the same of any game's returns, as a share of their spread: a small effect (Cohen)
 SEEDS = 5  # that are advised, if they are enough
+
+ILLNESSES = read_illnesses("seats")
 
 # What is known of each seat's models, by the name in the log.
 MODEL_FIGURES = {"explained": "share of the returns' variance that values explain"}
@@ -229,3 +239,27 @@ CHECKS: tuple[Callable[[SeatsEvidence], Found], ...] = (
     check_models,
     check_parts,
 )
+
+
+@dataclass(frozen=True)
+class SeatsDiagnosis(Diagnosis):
+    """Everything that was seen, and what it means."""
+
+    returns: Ordering  # of the runs, over the last fifth of training
+    curves: np.ndarray  # [U, S, N] returns of the episodes that ended in each update
+    ladder: dict[str, Ordering]  # by what was taken away
+
+    @property
+    def figures(self) -> dict[str, Any]:
+        return {"returns": self.returns, "ladder": self.ladder}
+
+
+def diagnose_seats(
+    subject: Subject, fault: Fault, settings: SeatsSettings, on_step: OnStep
+) -> SeatsDiagnosis:
+    """Run all checks on a subject; `fault` is what was built into it, if anything."""
+    seen = SeatsEvidence(subject, fault, settings, on_step)
+    checks = run_checks(CHECKS, seen)
+    verdict = conclude(checks, ILLNESSES)
+    curves = return_curves(subject.records)
+    return SeatsDiagnosis(subject.name, checks, verdict, seen.returns, curves, seen.ladder)

@@ -52,33 +52,28 @@ def _random_play(game: Game, keys: jax.Array) -> tuple[State, jax.Array, jax.Arr
     return trajectory.state, played, trajectory.key
 
 
-def _differs(
-    game: Game, state: State, joint: jax.Array, key: jax.Array, by: jax.Array
-) -> tuple[jax.Array, ...]:
-    """[] bool whether a step does something else on the turned board; both rewards [N], in the
-    order of the board as it was."""
-    order = (by + jnp.arange(game.seats)) % game.seats
-    # The same key on both boards: what is left to chance must not depend on names either.
-    after, outcome = repeat_step(game, state, joint, key)
-    after_turned, outcome_turned = repeat_step(game, turn(game, state, by), joint[order], key)
-    differs = outcome_turned.done != outcome.done
-    differs |= (jnp.abs(outcome_turned.reward - outcome.reward[order]) > CLOSE).any()
-    for name in ("left", "illegal", "took"):
-        one, two = getattr(outcome, name)[order], getattr(outcome_turned, name)
-        differs |= (one != two).any()
-    seen = jax.tree.map(lambda leaf: leaf[order], views(game, after))
-    same = jax.tree.map(lambda a, b: (a == b).all(), seen, views(game, after_turned))
-    differs |= ~jnp.stack(jax.tree.leaves(same)).all()
-    return differs, outcome.reward, outcome_turned.reward[jnp.argsort(order)]
-
-
 @eqx.filter_jit
 def _differ(
     game: Game, states: State, joints: jax.Array, keys: jax.Array, by: jax.Array
 ) -> tuple[jax.Array, ...]:
-    """As `_differs` for steps [M, ...]."""
-    over_steps = jax.vmap(_differs, in_axes=(None, 0, 0, 0, None))
-    return over_steps(game, states, joints, keys, by)
+    """Of steps [M, ...]: [M] bool whether one does something else on the turned board; both rewards
+    [M, N], in the order of the board as it was."""
+    order = (by + jnp.arange(game.seats)) % game.seats
+
+    def one(state: State, joint: jax.Array, key: jax.Array) -> tuple[jax.Array, ...]:
+        # The same key on both boards: what is left to chance must not depend on names either.
+        after, outcome = repeat_step(game, state, joint, key)
+        after_turned, outcome_turned = repeat_step(game, turn(game, state, by), joint[order], key)
+        differs = outcome_turned.done != outcome.done
+        differs |= (jnp.abs(outcome_turned.reward - outcome.reward[order]) > CLOSE).any()
+        for name in ("left", "illegal", "took"):
+            differs |= (getattr(outcome, name)[order] != getattr(outcome_turned, name)).any()
+        seen = jax.tree.map(lambda leaf: leaf[order], views(game, after))
+        same = jax.tree.map(lambda a, b: (a == b).all(), seen, views(game, after_turned))
+        differs |= ~jnp.stack(jax.tree.leaves(same)).all()
+        return differs, outcome.reward, outcome_turned.reward[jnp.argsort(order)]
+
+    return jax.vmap(one)(states, joints, keys)
 
 
 def compare_turns(game: Game, seed: int, games: int = 128) -> Symmetry:
@@ -133,25 +128,23 @@ class Placement:
     by_place: Ordering | None  # None where boards cannot be turned
 
 
-def _turned_play(game: Game, seating: Seating, params: Any, key: jax.Array) -> jax.Array:
-    """[N, N] returns of each seat's name, for each turn of one board."""
-    key_game, key_play = jax.random.split(key)
-    state = game.init(key_game)
-
-    def play(by: jax.Array, key: jax.Array) -> Any:
-        return begin(game, seating, turn(game, state, by), key)
-
-    seats = game.seats
-    plays = jax.vmap(play)(jnp.arange(seats), jax.random.split(key_play, seats))
-    trajectory = rollout(game, seating, params, plays, game.horizon)[1]
-    returns: jax.Array = first_episodes(trajectory).returns
-    return returns
-
-
 @eqx.filter_jit
 def _turned_plays(game: Game, seating: Seating, params: Any, keys: jax.Array) -> jax.Array:
-    """As `_turned_play` for boards [E]."""
-    return jax.vmap(lambda key: _turned_play(game, seating, params, key))(keys)
+    """[E, N, N] returns of each seat's name, for each turn of each of E boards."""
+    seats = game.seats
+
+    def of_board(key: jax.Array) -> jax.Array:
+        key_game, key_play = jax.random.split(key)
+        state = game.init(key_game)
+
+        def play(by: jax.Array, key: jax.Array) -> Any:
+            return begin(game, seating, turn(game, state, by), key)
+
+        plays = jax.vmap(play)(jnp.arange(seats), jax.random.split(key_play, seats))
+        trajectory = rollout(game, seating, params, plays, game.horizon)[1]
+        return first_episodes(trajectory).returns
+
+    return jax.vmap(of_board)(keys)
 
 
 def compare_placement(

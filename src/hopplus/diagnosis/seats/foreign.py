@@ -9,8 +9,7 @@ import numpy as np
 
 from hopplus.config import ConfigError
 from hopplus.diagnosis.finding import Check, conclude
-from hopplus.diagnosis.seats.checks import SURE, advise_episodes
-from hopplus.diagnosis.seats.diagnosis import ILLNESSES, SeatsDiagnosis
+from hopplus.diagnosis.seats.checks import ILLNESSES, SURE, SeatsDiagnosis, advise_episodes
 from hopplus.diagnosis.seats.ordering import Ordering, compare_episodes
 
 MOST_STEPS = 10_000  # of an episode, before it is given up

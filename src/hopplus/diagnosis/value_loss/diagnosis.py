@@ -4,8 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hopplus.diagnosis.finding import Diagnosis, conclude, read_illnesses, run_checks
-from hopplus.diagnosis.laboratory import replica_of
-from hopplus.diagnosis.subject import OnStep, Subject
+from hopplus.diagnosis.subject import OnStep, Subject, replica_of
 from hopplus.diagnosis.value_loss.checks import CHECKS, ValueLossEvidence
 from hopplus.diagnosis.value_loss.experiments import run_experiments
 from hopplus.diagnosis.value_loss.models import compare_goals, measure_opponents, measure_world
@@ -23,8 +22,7 @@ class ValueLossDiagnosis(Diagnosis):
     @property
     def seats(self) -> list[list[int]]:
         """[sets] whose parameters they are."""
-        found: list[list[int]] = self.seen.subject.learner.auxiliary.seats.tolist()
-        return found
+        return self.seen.subject.learner.auxiliary.seats.tolist()
 
     @property
     def figures(self) -> dict[str, Any]:

@@ -5,8 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from hopplus.diagnosis.laboratory import replicas_of
-from hopplus.diagnosis.subject import OnStep, Subject
+from hopplus.diagnosis.subject import OnStep, Subject, replicas_of
 
 AS_IT_IS, REAL_ONLY = "as it is", "real steps only"
 CHANGES: dict[str, dict[str, Any]] = {  # of the laboratory's switch
@@ -16,7 +15,7 @@ CHANGES: dict[str, dict[str, Any]] = {  # of the laboratory's switch
     "critic on real steps only": {"critic": False},
     "critic on both": {"critic": True},
 }
-LANES = 4  # experiments side by side
+REPLICAS = 4  # experiments side by side
 
 
 @dataclass(frozen=True)
@@ -50,7 +49,7 @@ def run_experiments(subject: Subject, updates: int, on_step: OnStep) -> list[Exp
         for name, change in CHANGES.items()
         if change.get("critic", not critic) != critic  # what it is already needs no experiment
     ]
-    switch = lab.switches([lab.usual(**CHANGES[name]) for name in names])
+    switch = lab.switches([CHANGES[name] for name in names])
     now = replicas_of(subject.learning, [0] * len(names))
     records = []
     for number in range(updates):

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from hopplus.diagnosis.laboratory import Laboratory
+from hopplus.diagnosis.subject import Laboratory
 from hopplus.games.game import repeat_step
 from hopplus.learning.auxiliary.learner import flat
 from hopplus.models.opponent import others_logits
@@ -127,7 +127,7 @@ def measure_opponents(
     seats = game.seats
 
     def of_set(
-        player_params: Any, seat: jax.Array, told: jax.Array, states: Any, joints: Any
+        player_params: Any, seat: jax.Array, inferred: jax.Array, states: Any, joints: Any
     ) -> Any:
         order = (seat + jnp.arange(seats)) % seats
 
@@ -143,16 +143,16 @@ def measure_opponents(
             counts = there[1:] & there[0] & (legal > 1)
             return jnp.where(counts, -said, 0.0), jnp.where(counts, jnp.log(legal), 0.0), counts
 
-        said, even, counts = jax.vmap(of_step)(states, joints, told)
+        said, even, counts = jax.vmap(of_step)(states, joints, inferred)
         total = jnp.where(counts.any(), counts.sum(), jnp.nan)  # nobody there: nothing is known
         return said.sum() / total, even.sum() / total
 
     size = context.size
     # Each set's own inferred goals [sets, T * B, J], as in play.
-    told = jnp.moveaxis(trajectory.act.inferred[:, :, sets, :size], 2, 0)
-    told = told.reshape(len(sets), -1, size)
+    inferred = jnp.moveaxis(trajectory.act.inferred[:, :, sets, :size], 2, 0)
+    inferred = inferred.reshape(len(sets), -1, size)
     over_sets = laboratory.compiled("others", jax.vmap(of_set, in_axes=(0, 0, 0, None, None)))
-    said, even = over_sets(param_sets, jnp.asarray(sets), told, states, joints)
+    said, even = over_sets(param_sets, jnp.asarray(sets), inferred, states, joints)
     return OpponentErrors(np.asarray(said).tolist(), np.asarray(even).tolist())
 
 
@@ -180,15 +180,15 @@ def compare_goals(laboratory: Laboratory, param_sets: Any, trajectory: Trajector
     )
 
     def of_set(
-        player_params: Any, seat: Any, states: Any, told: Any, memory: Any, there: Any
+        player_params: Any, seat: Any, states: Any, inferred: Any, memory: Any, there: Any
     ) -> Any:
         decide = imagined_rollouts.imagination(player_params).decide
 
-        def of_step(state: Any, told: jax.Array, memory: Any) -> jax.Array:
+        def of_step(state: Any, inferred: jax.Array, memory: Any) -> jax.Array:
             _, act = decide(memory, game.view(state, seat), jax.random.key(0))
-            return jnp.abs(act.inferred[:size] - told).max()
+            return jnp.abs(act.inferred[:size] - inferred).max()
 
-        return jnp.where(there, jax.vmap(of_step)(states, told, memory), 0.0).max()
+        return jnp.where(there, jax.vmap(of_step)(states, inferred, memory), 0.0).max()
 
     over_sets = laboratory.compiled("goals", jax.vmap(of_set, in_axes=(0, 0, None, 1, 1, 1)))
     found = over_sets(param_sets, jnp.asarray(sets), states, inferred, memories, present)

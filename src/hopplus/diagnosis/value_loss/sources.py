@@ -37,13 +37,11 @@ def describe_sources(lesson: Lesson) -> Sources:
     """What a lesson of one replica consists of."""
     batch = jax.device_get(lesson.batch)
     sets = range(len(batch.present))
-    if batch.imagined is None:
-        return {"real": [_describe(batch, n, batch.present[n]) for n in sets]}
-    real, imagined = batch.present & ~batch.imagined, batch.present & batch.imagined
-    return {
-        "real": [_describe(batch, n, real[n]) for n in sets],
-        "imagined": [_describe(batch, n, imagined[n]) for n in sets],
-    }
+    rows = {"real": batch.present}
+    if batch.imagined is not None:
+        real, imagined = batch.present & ~batch.imagined, batch.present & batch.imagined
+        rows = {"real": real, "imagined": imagined}
+    return {name: [_describe(batch, n, own[n]) for n in sets] for name, own in rows.items()}
 
 
 def _describe(batch: Any, number: int, rows: np.ndarray) -> StepSource | None:

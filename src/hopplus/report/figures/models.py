@@ -22,6 +22,7 @@ from hopplus.report.figures.palette import (
     colour,
     panels,
     try_figure,
+    write_cells,
 )
 
 if TYPE_CHECKING:
@@ -40,17 +41,9 @@ def draw_opponent(measures: Measures) -> "Figure":
     shares = table / np.maximum(table.sum(axis=1, keepdims=True), 1)
     matrix, bars, said = axes[0]
     matrix.imshow(shares, cmap="Blues", vmin=0, vmax=1)
-    for row, column in np.ndindex(shares.shape):
-        dark = shares[row, column] > 0.5
-        matrix.text(
-            column,
-            row,
-            f"{shares[row, column]:.0%}\n{table[row, column]:.0f}",
-            ha="center",
-            va="center",
-            fontsize=TINY,
-            color="white" if dark else "black",
-        )
+    cells = zip(shares.flat, table.flat, strict=True)
+    texts = [f"{share:.0%}\n{count:.0f}" for share, count in cells]
+    write_cells(matrix, texts, shares > 0.5, TINY)
     matrix.set(xlabel="predicted", ylabel="done", title="What was taken for what")
     matrix.set_xticks(range(len(names)), names, rotation=45, ha="right")
     matrix.set_yticks(range(len(names)), names)
@@ -126,15 +119,9 @@ def draw_world(measures: Measures) -> "Figure":
     for number, name in enumerate(names):
         own = [row for row in figures["calibration"] if row["channel"] == name]
         places = [(row["from"] + row["to"]) / 2 for row in own]
-        marks = MARKERS[number % len(MARKERS)]
-        counts.plot(
-            places,
-            [r["count"] for r in own],
-            marks,
-            color=colour(number),
-            label=name,
-            alpha=0.7,
-        )
+        cells = [row["count"] for row in own]
+        mark = MARKERS[number % len(MARKERS)]
+        counts.plot(places, cells, mark, color=colour(number), label=name, alpha=0.7)
     counts.set(yscale="log", xlabel="probability given", ylabel="cells")
     counts.set_title("How often each probability is given")
     counts.legend(fontsize=TINY)
@@ -202,20 +189,17 @@ def draw_worst(measures: Measures) -> "Figure":
             if present
         ]
         half = (len(acts) + 1) // 2
-        _draw_board(row[0], game, sample.view.planes)
-        row[0].set_title(", ".join(acts[:half]) + "\n" + ", ".join(acts[half:]), fontsize=9)
-        _draw_board(row[1], game, prediction.planes)
-        row[1].set_title(
+        gone, end = 1 - int(sample.present_after[0]), int(sample.done)
+        titles = [
+            ", ".join(acts[:half]) + "\n" + ", ".join(acts[half:]),
             f"predicted: own reward {prediction.reward[0]:.3f},\n"
             f"self gone {prediction.gone[0]:.3f}, episode over {prediction.done:.3f}",
-            fontsize=9,
-        )
-        _draw_board(row[2], game, sample.after.planes)
-        gone, end = 1 - int(sample.present_after[0]), int(sample.done)
-        row[2].set_title(
             f"true: own reward {sample.reward[0]:.3f},\nself gone {gone}, episode over {end}",
-            fontsize=9,
-        )
+        ]
+        boards = (sample.view.planes, prediction.planes, sample.after.planes)
+        for place, title, planes in zip(row, titles, boards, strict=True):
+            _draw_board(place, game, planes)
+            place.set_title(title, fontsize=9)
     figure.suptitle(
         "Worst predictions, by planes and by reward in turn: before, predicted, true. 1, 2, ... are"
         f" the seats after one's own;\nnumbers are probabilities (none drawn below {LEAST}, none"
@@ -256,10 +240,10 @@ def _draw_board(axes: "Axes", game: Game, planes: Any) -> None:
 def draw_goal(measures: Measures) -> "Figure":
     """Goals in two dimensions, what a probe reads from them by time, divergence, hits."""
     assert isinstance(measures.shown, GoalShown)
-    figures, (points, kind, names) = measures.figures, measures.shown
+    figures, (points, kind, kinds) = measures.figures, measures.shown
     figure, axes = panels(18, 5, 1, 4)
     plane, probe, spread, hits = axes[0]
-    for number, name in enumerate(names):
+    for number, name in enumerate(kinds):
         own = points[kind == number]
         plane.scatter(own[:, 0], own[:, 1], s=8, alpha=0.6, label=name, color=colour(number))
     shares = figures["projection_shares"]
@@ -270,17 +254,11 @@ def draw_goal(measures: Measures) -> "Figure":
     for number, about in enumerate(("kind", "prey")):
         rows = [row for row in figures.get(about, {}).get("by_time", []) if row["auc"] is not None]
         label = "kind of player" if about == "kind" else "what it takes in the end"
-        times = [row["time"] for row in rows]
-        probe.plot(times, [r["auc"] for r in rows], marker="o", label=label, color=colour(number))
-        plain = [row["untrained_auc"] for row in rows]
-        probe.plot(times, plain, ":", color=colour(number), label=f"... untrained ({about})")
-        probe.fill_between(
-            times,
-            [row["auc_low"] for row in rows],
-            [row["auc_high"] for row in rows],
-            alpha=0.2,
-            color=colour(number),
-        )
+        names = ("time", "auc", "untrained_auc", "auc_low", "auc_high")
+        times, area, untrained, low, high = ([row[name] for row in rows] for name in names)
+        probe.plot(times, area, marker="o", label=label, color=colour(number))
+        probe.plot(times, untrained, ":", color=colour(number), label=f"... untrained ({about})")
+        probe.fill_between(times, low, high, alpha=0.2, color=colour(number))
     probe.axhline(0.5, color=FAINT, linewidth=1)
     probe.set(xlabel="steps played (where there are enough of two kinds)", ylim=(0.2, 1.02))
     probe.set(ylabel="area under the curve")

@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from hopplus.runs.folder import clear_errors
 from hopplus.runs.watchdog import say
 
@@ -41,27 +43,24 @@ def panels(width: float, height: float, rows: int = 1, columns: int = 1) -> "tup
     return figure, figure.subplots(rows, columns, squeeze=False)
 
 
-def name_rows(axes: "Axes", names: Sequence[str]) -> None:
-    """Names down the left side, the first on top."""
-    axes.set_yticks(range(len(names)), names)
-    axes.invert_yaxis()
-
-
-def save_figure(path: Path, figure: "Figure") -> None:
-    """Write a figure in the format that the path ends in."""
-    with clear_errors(f"write {path}"):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(path, dpi=DPI)
+def write_cells(axes: "Axes", texts: Sequence[str], dark: np.ndarray, size: int) -> None:
+    """A text in every cell of a picture, row by row; in white where `dark` [R, C]."""
+    for text, (row, column) in zip(texts, np.ndindex(dark.shape), strict=True):
+        ink = "white" if dark[row, column] else "black"
+        axes.text(column, row, text, ha="center", va="center", color=ink, fontsize=size)
 
 
 _lacking: list[str] = []  # said once
 
 
 def try_figure(path: Path, draw: "Callable[[], Figure]") -> bool:
-    """Draw and write a figure; whether that went well. A figure that cannot be drawn is said and
-    takes nothing else with it."""
+    """Draw and write a figure, in the format that the path ends in; whether that went well. A
+    figure that cannot be drawn is said and takes nothing else with it."""
     try:
-        save_figure(path, draw())
+        figure = draw()
+        with clear_errors(f"write {path}"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            figure.savefig(path, dpi=DPI)
     except ImportError:
         if not _lacking:
             _lacking.append("matplotlib")

@@ -1,11 +1,16 @@
-"""The pages of adaptation: what a player gets among new co-players, and what there is to be had."""
+"""The pages of adaptation: what a player gets among new co-players, what there is to be had, and
+where it is lost who they are."""
 
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
+from hopplus.diagnosis.introspection import Introspection
 from hopplus.evaluation.adaptation import Adaptation
 from hopplus.evaluation.references import References
-from hopplus.evaluation.statistics import ENOUGH, estimate
-from hopplus.report.figures.adaptation import draw_adaptation, draw_certificate
+from hopplus.evaluation.statistics import ENOUGH, Estimate, estimate
+from hopplus.report.figures.evaluation import draw_adaptation, draw_certificate
 from hopplus.report.numbers import counted, doubt_seeds, said
 from hopplus.report.page import Page, Section
 
@@ -47,11 +52,7 @@ def adaptation_page(name: str, found: Adaptation, known: References | None, lear
         "good" if sure and seeds >= ENOUGH else "bad",
         lines,
         sections=[table, picture],
-        payload={
-            "learning": learning,
-            **found.as_json(),
-            "closed": closed,
-        },
+        payload={"learning": learning, **found.as_json(), "closed": closed},
     )
 
 
@@ -98,3 +99,43 @@ def certificate_rows(found: References) -> tuple[list[str], list[list[Any]]]:
             means = (estimate(returns[:, held].mean(axis=1)) for returns in columns.values())
             rows.append([name, *means])
     return ["others", *columns], rows
+
+
+def introspection_sections(found: Sequence[Introspection]) -> list[Section]:
+    """The three measures of where it is lost who the others are, over seeds."""
+
+    def over_seeds(measure: str, *place: int) -> Estimate | None:
+        """The mean with its interval; nothing where it cannot be told."""
+        values = np.array([getattr(one, measure)[place] for one in found])
+        return None if np.isnan(values).any() else estimate(values)
+
+    first, episodes = found[0], range(len(found[0].probe))
+    numbers = [f"episode {number + 1}" for number in episodes]
+    return [
+        Section(
+            "Kinds of the others that a linear probe reads from what it infers",
+            f"{first.chance:.3f} is chance. Over {counted(len(found), 'seed')}, ± 95%.",
+            header=["after steps", *numbers],
+            rows=[
+                [time, *(over_seeds("probe", episode, place) for episode in episodes)]
+                for place, time in enumerate(first.times)
+            ],
+        ),
+        Section(
+            "How often the models of the others are right",
+            header=["others", "right", "at best"],
+            rows=[
+                [lineup, over_seeds("accuracy", place), over_seeds("best", place)]
+                for place, lineup in enumerate(first.lineups)
+            ],
+        ),
+        Section(
+            "How far the policy moves with what another infers",
+            "Total variation, from 0 to 1; a policy that listens moves more among others.",
+            header=["", "among the same co-players", "among others"],
+            rows=[
+                [number, over_seeds("moved_alike", episode), over_seeds("moved_other", episode)]
+                for episode, number in enumerate(numbers)
+            ],
+        ),
+    ]

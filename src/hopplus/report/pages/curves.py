@@ -17,17 +17,16 @@ ALL_POINTS = 2500  # of one curve of every run together
 FEWEST = 100
 
 
-def _by_source(title: str, about: str, loss: str) -> Chart:
-    """A loss of the policy or the value, on real play and on imagined play."""
-    return Chart(title, about, {loss: "real", f"imagined/{loss}": "imagined"})
-
-
 CHARTS = (
-    _by_source("Policy loss", "Of real and of imagined play.", "policy_loss"),
-    _by_source(
+    Chart(
+        "Policy loss",
+        "Of real and of imagined play.",
+        {"policy_loss": "real", "imagined/policy_loss": "imagined"},
+    ),
+    Chart(
         "Value loss by source",
         "Mean squared error of the values, on real and on imagined play.",
-        "value_loss",
+        {"value_loss": "real", "imagined/value_loss": "imagined"},
     ),
     *(chart for row in AUXILIARY_MODELS.values() for chart in row.charts),
     Chart("Entropy", "Of the policy, in nats.", {"entropy": "entropy"}),
@@ -88,15 +87,16 @@ def _charts(
     about = "Return of an episode, mean over seats and each seat's own."
     if any(run.learning is not None for run in runs):
         about = "Return of an episode, mean over seats that learn (*) and each seat's own."
-    drawn = [
-        (Chart("Return", about, {}), _return_lines(runs, thinned, say), "best possible", "best")
-    ]
-    drawn += [
-        (chart, _metric_lines(runs, thinned, chart, say), chart.level, chart.level)
-        for chart in CHARTS
-    ]
-    for chart, found, name, level in drawn:
+    returns = Chart("Return", about, {}, level="best")
+    for chart in (returns, *CHARTS):
+        found = (
+            _return_lines(runs, thinned, say)
+            if chart is returns
+            else _metric_lines(runs, thinned, chart, say)
+        )
         if lines := list(found):
+            level = chart.level
+            name = "best possible" if level == "best" else level
             heights = dict.fromkeys(getattr(run, level) for run in runs) if level else {}
             yield {
                 "title": say(chart.title),
@@ -106,27 +106,19 @@ def _charts(
             }
 
 
-def _returns(thin: Thinned) -> np.ndarray | None:
-    """[P, S, N] mean return of the episodes that ended."""
-    totals, episodes = (thin.logged.values.get(name) for name in ("return_sum", "episodes"))
-    if totals is None or episodes is None or totals.ndim != 3 or episodes.ndim != 2:
-        return None
-    return thin.ratio(totals, np.broadcast_to(episodes[..., None], totals.shape))
-
-
 def _return_lines(
     runs: Sequence[Curved], thinned: Sequence[Thinned], say: Translations
 ) -> Iterator[dict[str, Any]]:
     """Of each run the mean of the seats that learn, all when not given, and every seat's own."""
     for number, (run, thin) in enumerate(zip(runs, thinned, strict=True)):
-        returns, learning = _returns(thin), run.learning
-        if returns is None:
+        if thin.logged.episodes is None:
             continue
-        if learning is None:
-            yield _line(number, say("mean over seats"), _mean(returns, axis=2))
-        else:
-            mean = _mean(returns[:, :, list(learning)], axis=2)
-            yield _line(number, say("mean over learning seats"), mean)
+        totals, episodes = thin.logged.episodes
+        learning = run.learning
+        returns = thin.ratio(totals, np.broadcast_to(episodes[..., None], totals.shape))
+        title = "mean over seats" if learning is None else "mean over learning seats"
+        own = returns if learning is None else returns[:, :, list(learning)]
+        yield _line(number, say(title), _mean(own, axis=2))
         for seat in range(returns.shape[2]):
             mark = " *" if learning is not None and seat in learning else ""
             title = say("seat {seat}", seat=seat) + mark

@@ -6,10 +6,10 @@ from typing import Any
 from hopplus.evaluation.crossplay import Crossplay
 from hopplus.evaluation.evaluate import Evaluation, Measured
 from hopplus.evaluation.statistics import across_seeds
-from hopplus.report.figures.crossplay import draw_crossplay
+from hopplus.report.figures.evaluation import draw_crossplay
 from hopplus.report.numbers import counted, doubt_seeds, said
 from hopplus.report.page import Column, Page, Section
-from hopplus.report.pages.across_seeds import across_seeds_section
+from hopplus.report.pages.runs import across_seeds_section
 
 
 def evaluation_page(e: Evaluation) -> Page:
@@ -17,9 +17,10 @@ def evaluation_page(e: Evaluation) -> Page:
     several, partly = len(e.seeds) > 1, len(e.focal) < len(e.players)
     notes = ["* the mean is over these seats alone"] * partly
     if several:
-        means = [f"{seed}: {said(m)}" for seed, m in zip(e.seeds, _by_seed(e), strict=True)]
+        pairs = zip(e.seeds, e.mean_return.by_seed, strict=True)
+        by_seed = ", ".join(f"{seed}: {said(mean)}" for seed, mean in pairs)
         notes.append(
-            f"mean by seed: {', '.join(means)}; the first interval is over episodes, for these very"
+            f"mean by seed: {by_seed}; the first interval is over episodes, for these very"
             " players, the second over seeds"
         )
     over_seeds = ["± over seeds"] * several
@@ -63,10 +64,6 @@ def _together(e: Evaluation) -> str:
     )
 
 
-def _by_seed(e: Evaluation) -> list[float]:
-    return [float(mean) for mean in e.mean_return.by_seed]
-
-
 def _of_seeds(seeds: Sequence[int]) -> str:
     match seeds:
         case ():
@@ -99,16 +96,15 @@ def crossplay_page(found: Crossplay, runs: Sequence[str], episodes: int) -> Page
     lines = ["each cell over all seats in turn; intervals of 95% over episodes, not over runs"]
     if scores:
         lines += filter(None, [doubt_seeds(min(map(len, scores.values())))])
-    best = max(found.names, key=lambda name: _mean(found, name))
+    means = {
+        name: sum(cell.mean for cell in row) / len(row)
+        for name, row in zip(found.names, found.focal, strict=True)
+    }
+    best = max(means, key=means.__getitem__)
     return Page(
         f"hopplus crossplay: {said(found.names)}",
-        f"{best} gets most on average among all: {said(_mean(found, best))}",
+        f"{best} gets most on average among all: {said(means[best])}",
         lines=lines,
         sections=[section for section in sections if section],
         payload={**found.as_json(), "across_seeds": seeds},
     )
-
-
-def _mean(found: Crossplay, name: str) -> float:
-    row = found.focal[found.names.index(name)]
-    return sum(cell.mean for cell in row) / len(row)

@@ -1,20 +1,19 @@
 """The page of a ladder: its rungs in figures, and their curves one over the other."""
 
-import csv
-import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from hopplus.diagnosis.finding import to_json
+from hopplus.diagnosis.models.measures import write_csv
 from hopplus.evaluation.ablation import Row
 from hopplus.evaluation.statistics import ENOUGH
-from hopplus.report.numbers import doubt_seeds, plain
-from hopplus.report.page import Column, Page, Section
-from hopplus.report.pages.across_seeds import across_seeds_section
+from hopplus.report.numbers import doubt_seeds
+from hopplus.report.page import Column, Page, Section, make_table
 from hopplus.report.pages.curves import curves_section
-from hopplus.report.pages.runs import differences, too_close
+from hopplus.report.pages.runs import across_seeds_section, differences, too_close
 from hopplus.report.pages.summary import Summary
 from hopplus.report.translations import Translations
 from hopplus.runs.checkpoint import write_durably
@@ -32,7 +31,6 @@ def ladder_page(
     payload: Mapping[str, Any],
 ) -> Page:
     """Every rung beside the first, at equal steps and at equal wall time; `runs` are the rungs'."""
-    first, titles = rows[0].title, [row.title for row in rows]
     named = [replace(run, name=row.title) for run, row in zip(runs, rows, strict=True)]
     known = [(row.title, row.mean_return) for row in rows if row.mean_return]
     best = max(known, key=lambda one: one[1].mean, default=None)
@@ -49,9 +47,8 @@ def ladder_page(
         if not one.text.startswith("few seeds")
     ]
     sections = [
-        _at_steps(rows, first, level),
-        _at_time(rows, first),
-        across_seeds_section(titles, [row.across_seeds for row in rows]),
+        *_tables(rows, level),
+        across_seeds_section([row.title for row in rows], [row.across_seeds for row in rows]),
         differences(named, Translations()),
         curves_section([run.curved for run in named], Translations()),
     ]
@@ -65,70 +62,38 @@ def ladder_page(
     )
 
 
-def _return_columns(first: str) -> list[Column]:
-    return [Column("return ± 95%", absent="?"), Column(f"- {first}", absent="?")]
-
-
-def _at_steps(rows: Sequence[Row], first: str, level: float) -> Section:
-    return Section(
-        "At equal steps",
-        header=[
-            "rung",
-            *_return_columns(first),
-            Column(f"steps to {level:g}", absent="never"),
-            Column("ratio", ".2f"),
-            "value loss",
-        ],
-        rows=[
-            [
-                row.title,
-                row.mean_return,
-                row.difference if row is not rows[0] else "",
-                row.steps_to_level,
-                row.steps_ratio,
-                row.value_loss,
-            ]
-            for row in rows
-        ],
-    )
-
-
-def _at_time(rows: Sequence[Row], first: str) -> Section:
-    return Section(
-        f"At equal wall time, that of {first} without compilation",
-        header=[
-            "rung",
-            Column("s/update", ".3g"),
-            Column("ratio", ".2f"),
-            "updates",
-            *_return_columns(first),
-        ],
-        rows=[
-            [
-                row.title,
-                row.seconds_per_update,
-                row.seconds_ratio,
-                f"{row.timed_updates:,}/{row.updates:,}",
-                row.timed_return,
-                row.timed_difference if row is not rows[0] else "",
-            ]
-            for row in rows
-        ],
-    )
+def _tables(rows: Sequence[Row], level: float) -> Iterator[Section]:
+    """At equal steps and at equal wall time; the first rung has no difference to itself."""
+    first = rows[0]
+    returns = Column("return ± 95%", absent="?")
+    difference, ratio = Column(f"- {first.title}", absent="?"), Column("ratio", ".2f")
+    columns: dict[str | Column, Callable[[Row], Any]] = {
+        "rung": lambda row: row.title,
+        returns: lambda row: row.mean_return,
+        difference: lambda row: "" if row is first else row.difference,
+        Column(f"steps to {level:g}", absent="never"): lambda row: row.steps_to_level,
+        ratio: lambda row: row.steps_ratio,
+        "value loss": lambda row: row.value_loss,
+    }
+    yield make_table("At equal steps", columns, rows)
+    columns = {
+        "rung": lambda row: row.title,
+        Column("s/update", ".3g"): lambda row: row.seconds_per_update,
+        ratio: lambda row: row.seconds_ratio,
+        "updates": lambda row: f"{row.timed_updates:,}/{row.updates:,}",
+        returns: lambda row: row.timed_return,
+        difference: lambda row: "" if row is first else row.timed_difference,
+    }
+    title = f"At equal wall time, that of {first.title} without compilation"
+    yield make_table(title, columns, rows)
 
 
 def write_ladder(folder: Path, figures: Mapping[str, Any]) -> None:
     """ladder.json, and ladder.csv with a line per rung."""
-    known = plain(dict(figures))
-    lines = [_flat(rung) for rung in known["rungs"]]
-    text = io.StringIO()
-    names = dict.fromkeys(name for line in lines for name in line)  # a rung may lack some
-    writer = csv.DictWriter(text, list(names))
-    writer.writeheader()
-    writer.writerows(lines)
+    known = to_json(dict(figures))
     with clear_errors(f"write in {folder}"):
         write_durably(folder / "ladder.json", json.dumps(known, indent=2).encode())
-        write_durably(folder / "ladder.csv", text.getvalue().encode())
+        write_csv(folder / "ladder.csv", [_flat(rung) for rung in known["rungs"]])
 
 
 def _flat(rung: dict[str, Any]) -> dict[str, Any]:

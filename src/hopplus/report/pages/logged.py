@@ -27,6 +27,15 @@ class Logged:
         count = min(points, len(self.steps))
         return Thinned(self, np.linspace(0, len(self.steps), count, endpoint=False).astype(int))
 
+    @property
+    def episodes(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """[U, S, N] returns of the episodes that ended, added up, and [U, S] how many they were, if
+        both were logged so."""
+        totals, counts = (self.values.get(name) for name in ("return_sum", "episodes"))
+        if totals is None or counts is None or totals.ndim != 3 or counts.ndim != 2:
+            return None
+        return totals, counts
+
     def of(self, name: str) -> "Logged":
         """The metric alone, of those updates at which it was logged."""
         there = ~np.isin(np.arange(len(self.steps)), self.left_out.get(name, ()))
@@ -55,11 +64,10 @@ class Thinned:
 
     def ratio(self, above: np.ndarray, below: np.ndarray) -> np.ndarray:
         """[P, ...] of two counts [U, ...] that are added up in each bin; NaN for none."""
-        totals, counts = (self._sum(np.nan_to_num(part)) for part in (above, below))
+        totals, counts = (
+            np.add.reduceat(np.nan_to_num(part), self.starts, axis=0) for part in (above, below)
+        )
         return np.where(counts > 0, totals / np.maximum(counts, 1e-12), np.nan)
-
-    def _sum(self, values: np.ndarray) -> np.ndarray:
-        return np.asarray(np.add.reduceat(values, self.starts, axis=0))
 
     def _mean(self, values: np.ndarray) -> np.ndarray:
         return self.ratio(values, np.isfinite(values).astype(float))

@@ -1,8 +1,9 @@
 """The models of a run on a page: how well they foresee what comes, with pictures."""
 
-from collections.abc import Callable
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -11,10 +12,9 @@ import numpy as np
 from hopplus.config import ConfigError, PretrainGoal, PretrainWorld, TrainConfig
 from hopplus.diagnosis.models.diagnosis import make_diagnosis
 from hopplus.diagnosis.models.goal import GoalDiagnosis
-from hopplus.diagnosis.models.heldout import HeldOut
+from hopplus.diagnosis.models.heldout import HeldOut, choose_seat, record_watched
 from hopplus.diagnosis.models.measures import Measures
 from hopplus.diagnosis.models.opponent import measure_in_play
-from hopplus.diagnosis.models.watched_play import choose_seat, record_watched
 from hopplus.diagnosis.models.world import WorldDiagnosis
 from hopplus.evaluation.replay.replays import run_lineup, watch_first
 from hopplus.evaluation.replay.watch import Sitting, Watched, seated, sitting
@@ -67,7 +67,8 @@ def _of_one_model(run: RunFolder) -> list[Section]:
     setting, best = load_parts(run)
     data = open_data(Path(setting.config.data))
     diagnosis = make_diagnosis(setting, data, run.facts().get("origin"), ROWS)
-    return [_held_out(diagnosis.measure(_first(best)))]
+    first = jax.tree.map(lambda leaf: np.asarray(leaf)[0], best)
+    return [_held_out(diagnosis.measure(first))]
 
 
 def measured_page(name: str, measures: Measures, command: str) -> Page:
@@ -91,9 +92,13 @@ def _of_training(config: TrainConfig, game: Game, lineup: Lineup, seen: Watched)
     steps = min(STEPS, min(int((held.seat == seat).sum()) for seat in param_sets))
     if "world" in config.parts:
         setting = make_setting(PretrainWorld(data="", world=config.world.model), config.game)
+        chosen = {seat: choose_seat(held, seat, steps) for seat in param_sets}
         sections.append(
             _worlds(
-                param_sets, lambda seat: WorldDiagnosis(setting, choose_seat(held, seat, steps))
+                {
+                    seat: WorldDiagnosis(setting, chosen[seat]).measure(one.params.world)
+                    for seat, one in param_sets.items()
+                }
             )
         )
     if "goal" in config.parts:
@@ -110,41 +115,33 @@ def _foresight(game: Game, seen: Watched) -> Section:
         f" three likeliest, cross-entropy {figures['cross_entropy']:.3f}, in"
         f" {figures['samples']:,} cases."
     )
-    header = ["seat", "about", "cases", "foreseen", "cross-entropy"]
-    rows = [
-        [
-            str(row["seat"]),
-            str(row["other"]),
-            f"{row['count']:,}",
-            f"{row['top1']:.1%}",
-            f"{row['cross_entropy']:.3f}",
-        ]
-        for row in measures.tables["pairs"]
-    ]
-    return _section("Opponent models", text, measures, header, rows)
+    columns = {
+        "seat": "{seat}",
+        "about": "{other}",
+        "cases": "{count:,}",
+        "foreseen": "{top1:.1%}",
+        "cross-entropy": "{cross_entropy:.3f}",
+    }
+    return _section("Opponent models", text, measures, columns, measures.tables["pairs"])
 
 
-def _worlds(param_sets: dict[int, Sitting], diagnosis: Callable[[int], WorldDiagnosis]) -> Section:
+def _worlds(measured: dict[int, Measures]) -> Section:
     """All seats in figures, and the one whose model errs most in pictures."""
-    measured = {seat: diagnosis(seat).measure(one.params.world) for seat, one in param_sets.items()}
     worst = max(measured, key=lambda seat: measured[seat].figures["plane_mse"])
     text = (
         "The next moment as each seat's world model foresees it, on steps of the seat's own fresh"
         f" play. Pictures are of seat {worst}, whose model errs most."
     )
-    header = ["seat", "steps", "exactly right", "plane MSE", "reward MSE", "possible at all"]
-    rows = [
-        [
-            str(seat),
-            f"{one.figures['samples']:,}",
-            f"{one.figures['exact_next_state']:.1%}",
-            f"{one.figures['plane_mse']:.2g}",
-            f"{one.figures['reward_mse']:.2g}",
-            f"{one.figures['consistency']['all']:.1%}",
-        ]
-        for seat, one in measured.items()
-    ]
-    return _section("World models", text, measured[worst], header, rows)
+    columns = {
+        "seat": "{seat}",
+        "steps": "{samples:,}",
+        "exactly right": "{exact_next_state:.1%}",
+        "plane MSE": "{plane_mse:.2g}",
+        "reward MSE": "{reward_mse:.2g}",
+        "possible at all": "{consistency[all]:.1%}",
+    }
+    rows = [{"seat": seat, **one.figures} for seat, one in measured.items()]
+    return _section("World models", text, measured[worst], columns, rows)
 
 
 def _goals(config: TrainConfig, param_sets: dict[int, Sitting], held: HeldOut) -> Section:
@@ -164,19 +161,16 @@ def _section(
     title: str,
     text: str,
     measures: Measures,
-    header: list[str] | None = None,
-    rows: list[list[str]] | None = None,
+    columns: Mapping[str, str] = MappingProxyType({}),
+    rows: Sequence[dict[str, Any]] = (),
 ) -> Section:
-    """With all pictures of what was measured, or a word about why there are none."""
+    """With all pictures of what was measured, or a word about why there are none; `columns` say
+    how each row is written."""
     pictures: list[tuple[str, Figure]] = []
     try:
         drawn = DRAWN[measures.kind].items()
         pictures = [(DESCRIPTIONS[name], draw(measures)) for name, draw in drawn]
     except ImportError:
         text += " Pictures are left out: matplotlib is not installed here."
-    return Section(title, text, pictures=pictures, header=header or (), rows=rows or ())
-
-
-def _first(tree: Any) -> Any:
-    """The first of [S, ...] seeds."""
-    return jax.tree.map(lambda leaf: np.asarray(leaf)[0], tree)
+    cells = [[form.format_map(row) for form in columns.values()] for row in rows]
+    return Section(title, text, pictures=pictures, header=list(columns), rows=cells)

@@ -12,12 +12,15 @@ from hopplus.report.translations import Translations
 
 def replay_section(replays: Sequence[tuple[str, dict[str, Any]]], say: Translations) -> Section:
     """Recorded episodes by the name of their run, for the page's script to show."""
+    # The drawings of all kinds of things that there are any of.
+    pairs = [pair for _, one in replays for pair in zip(one["kinds"], one["drawings"], strict=True)]
+    drawings = {kind: drawing for kind, drawing in pairs if drawing} | {"rock": SPRITES["#"]}
     data = {
         "replays": [{"name": name, **replay} for name, replay in replays],
         "seats": [{"back": colour, "ink": readable_on(colour)} for colour in PALETTE],
         "sprites": {
             name: [list(astuple(shape)) for shape in shapes(drawing)]
-            for name, drawing in {**_drawings(replays), "rock": SPRITES["#"]}.items()
+            for name, drawing in drawings.items()
         },
     }
     text = say(
@@ -25,9 +28,3 @@ def replay_section(replays: Sequence[tuple[str, dict[str, Any]]], say: Translati
         " space bar plays and stops, a number picks the seat to look through."
     )
     return Section(say("Replay"), text, view="replay", data=data)
-
-
-def _drawings(replays: Sequence[tuple[str, dict[str, Any]]]) -> dict[str, str]:
-    """The drawings of all kinds of things that there are any of."""
-    pairs = [pair for _, one in replays for pair in zip(one["kinds"], one["drawings"], strict=True)]
-    return {kind: drawing for kind, drawing in pairs if drawing}

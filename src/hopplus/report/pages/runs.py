@@ -3,12 +3,11 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from hopplus.config import TrainConfig, differing
+from hopplus.config import differing
 from hopplus.evaluation.statistics import (
     AcrossSeeds,
     Estimate,
@@ -20,11 +19,25 @@ from hopplus.evaluation.statistics import (
 from hopplus.games import make_game
 from hopplus.report.numbers import said
 from hopplus.report.page import Column, Page, Section
-from hopplus.report.pages.across_seeds import across_seeds_section
 from hopplus.report.pages.curves import curves_section
 from hopplus.report.pages.replay import replay_section
 from hopplus.report.pages.summary import Summary
 from hopplus.report.translations import Language, Sentence, Translations
+
+IQM = (
+    "IQM is the interquartile mean over seeds; intervals are of 95%, by bootstrap over seeds"
+    " (Agarwal et al., 2021)."
+)
+IMPROVEMENT = (
+    "The probability of improvement is that a run of one seed does better than one of {first}."
+)
+
+HEADLINES = {  # by whether only some seats learn, and whether there are several runs
+    (False, False): "Mean return {mean} of {best} at best",
+    (False, True): "{name} has the highest mean return: {mean} of {best} at best",
+    (True, False): "Mean return {mean} of the seats that learn",
+    (True, True): "{name} has the highest mean return of the seats that learn: {mean}",
+}
 
 
 def runs_page(
@@ -79,6 +92,25 @@ def compare_seeds(runs: Sequence[Summary]) -> list[AcrossSeeds | None]:
     return across_seeds(by_seed)
 
 
+def across_seeds_section(
+    names: Sequence[str], found: Sequence[AcrossSeeds | None], say: Translations | None = None
+) -> Section | None:
+    """A row for each contestant; none if nobody has several seeds."""
+    say = say or Translations()
+    if not any(found):
+        return None
+    header = [Column(say("run"), words=True), Column(say("IQM [95% bootstrap interval]"))]
+    rows: list[list[object]] = [
+        [name, one and one.iqm] for name, one in zip(names, found, strict=True)
+    ]
+    text = say(IQM)
+    if any(one and one.improvement for one in found):
+        header.append(Column(say("probability of improvement")))
+        rows = [[*row, one and one.improvement] for row, one in zip(rows, found, strict=True)]
+        text = f"{text} {say(IMPROVEMENT, first=names[0])}"
+    return Section(say("Across seeds"), text, header=header, rows=rows)
+
+
 def _headline(runs: Sequence[Summary], say: Translations) -> str:
     """The return of the run, or of the best one, beside the best possible."""
     known = [run for run in runs if run.mean_return is not None]
@@ -93,19 +125,7 @@ def _headline(runs: Sequence[Summary], say: Translations) -> str:
         return say("These runs cannot be ranked by their returns")
     if even := too_close([(run.name, run.mean_return) for run in known if run.mean_return]):
         return say(even)
-    if best.partly:
-        return say(
-            "{name} has the highest mean return of the seats that learn: {mean}"
-            if len(runs) > 1
-            else "Mean return {mean} of the seats that learn",
-            **values,
-        )
-    return say(
-        "{name} has the highest mean return: {mean} of {best} at best"
-        if len(runs) > 1
-        else "Mean return {mean} of {best} at best",
-        **values,
-    )
+    return say(HEADLINES[best.partly, len(runs) > 1], **values)
 
 
 def too_close(found: Sequence[tuple[str, Estimate]]) -> Sentence | None:
@@ -168,10 +188,10 @@ def _rows(runs: Sequence[Summary], say: Translations) -> list[Row]:
             for seat in range(seats)
         ),
         ("held-out loss ± 95%", _held_out),
-        ("value loss", lambda run: _result(run, "value_loss")),
+        ("value loss", lambda run: run.figure("value_loss")),
         ("learns", lambda run: _learns(run, say)),
-        ("game", lambda run: _game(run.config, say)),
-        ("seats", _seats),
+        ("game", lambda run: _game(run, say)),
+        ("seats", lambda run: run.config and (run.config.seats or "").replace(",", ", ")),
         ("steps of each seed", lambda run: run.steps if run.config else None),
         ("epochs", lambda run: None if run.config else run.steps),
         ("seeds", lambda run: run.seeds),
@@ -210,11 +230,6 @@ def _held_out(run: Summary) -> Estimate | None:
         return None
 
 
-def _result(run: Summary, name: str) -> float | None:
-    value = (run.result or {}).get(name)
-    return value if isinstance(value, float) else None
-
-
 def _learns(run: Summary, say: Translations) -> str:
     config = run.config
     if config is None:
@@ -227,27 +242,17 @@ def _learns(run: Summary, say: Translations) -> str:
     return ", ".join(parts)
 
 
-def _game(config: TrainConfig | None, say: Translations) -> str:
-    if config is None:
+def _game(run: Summary, say: Translations) -> str:
+    if run.config is None:
         return ""
-    text, values = make_game(config.game).describe()
+    text, values = make_game(run.config.game).describe()
     return say(text, **values)
-
-
-def _seats(run: Summary) -> str:
-    return ", ".join((run.config.seats or "").split(",")) if run.config else ""
 
 
 def _time(run: Summary, say: Translations) -> str:
     if run.seconds is None:
         return ""
-    first = (run.result or {}).get("first_update_seconds")
-    text = "{all} s"
-    if isinstance(first, float):
+    first, text = run.figure("first_update_seconds"), "{all} s"
+    if first is not None:
         text = "{all} s, of which {first} s until the first update"
     return say(text, all=f"{run.seconds:,.0f}", first=f"{first or 0:,.0f}")
-
-
-def report_path(runs: Sequence[Summary]) -> Path:
-    """Where the page goes if nobody says: into the run, or, of several, here."""
-    return runs[0].run.path / "report.html" if len(runs) == 1 else Path("report.html")

@@ -2,7 +2,7 @@
 
 import hashlib
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -39,9 +39,9 @@ class Summary:
     @cached_property
     def returns(self) -> np.ndarray | None:
         """[S, N] mean returns over the last tenth, if episodes ended in it for every seed."""
-        totals, episodes = (self.logged.values.get(name) for name in ("return_sum", "episodes"))
-        if totals is None or episodes is None or totals.ndim != 3 or episodes.ndim != 2:
+        if self.logged.episodes is None:
             return None
+        totals, episodes = self.logged.episodes
         late = slice(-max(1, round(FINAL * len(totals))), None)
         ended = np.nansum(episodes[late], axis=0)  # [S]
         if not ended.all():
@@ -122,6 +122,11 @@ class Summary:
         spent = said.get("seconds")
         return float(spent) if isinstance(spent, int | float) else None
 
+    def figure(self, name: str) -> float | None:
+        """A number of its result, if it is there."""
+        value = (self.result or {}).get(name)
+        return value if isinstance(value, float) else None
+
     @property
     def command(self) -> str:
         """To repeat it."""
@@ -143,14 +148,59 @@ class Summary:
         learning = self.learning if self.partly else None
         return Curved(self.name, self.logged, self.best, gate, actions, learning)
 
-    def warnings(self) -> list[Sentence]:
+    def warnings(self) -> Iterator[Sentence]:
         """What a reader should know before believing the figures."""
-        found = [self._unfinished(), self._longer(), self._few_seeds(), self._order()]
-        found += [self._gate(), self._spoilt()]
-        return [one for one in found if one is not None]
+        path = shlex.quote(str(self.run.path))
+        if self.result is None:
+            yield Sentence(
+                "not finished, at {share} of its steps; go on with hopplus resume {run}",
+                {"share": f"{self.share:.0%}", "run": path},
+            )
+        before = self.facts.get("steps_before")
+        if isinstance(before, list) and before:
+            yield Sentence(
+                "made longer: it had {before} steps before, and what falls over a run (learning"
+                " rate, entropy bonus) rose again there",
+                {"before": ", ".join(f"{steps:,}" for steps in before)},
+            )
+        if self.seeds == 1:
+            yield Sentence("few seeds (1): of a single one there is no interval", {})
+        elif self.seeds < ENOUGH:
+            yield Sentence(
+                "few seeds ({seeds}): below {enough}, intervals say little",
+                {"seeds": self.seeds, "enough": ENOUGH},
+            )
+        returns, config = self.returns, self.config
+        p_value = None if returns is None else order_p_value(config, returns)
+        if returns is not None and p_value is not None and p_value < REAL:
+            means = returns.mean(axis=0)
+            yield Sentence(
+                "seats differ: seat {most} gets {high}, seat {least} only {low} (chance {chance}"
+                " if all were alike); see hopplus diagnose seats {run}",
+                {
+                    "most": int(means.argmax()),
+                    "high": f"{means.max():.2f}",
+                    "least": int(means.argmin()),
+                    "low": f"{means.min():.2f}",
+                    "chance": f"{p_value:.2g}",
+                    "run": path,
+                },
+            )
+        gate = self.logged.values.get(AUXILIARY_MODELS["imagination"].gate or "")
+        shut = np.zeros(0) if gate is None or not len(gate) else ~(gate > 0).any(axis=0)  # [S, N]
+        if shut.any():
+            yield Sentence(
+                "the gate of imagination never opened for {shut} of {all} seats (all seeds"
+                " counted): nothing was learned from imagined play there",
+                {"shut": int(shut.sum()), "all": shut.size},
+            )
+        if self.logged.spoilt:
+            yield Sentence(
+                "{count} updates have numbers that are not finite; those are left out",
+                {"count": self.logged.spoilt},
+            )
 
     def as_json(self) -> dict[str, Any]:
-        mean = self.mean_return
         return {
             "run": str(self.run.path),
             "kind": self.run.kind,
@@ -159,78 +209,19 @@ class Summary:
             "seeds": self.seeds,
             "seconds": self.seconds,
             "learning_seats": self.learning,
-            "mean_return": mean.as_json() if mean else None,
-            "returns": self.returns.tolist() if self.returns is not None else None,
+            "mean_return": self.mean_return,
+            "returns": self.returns,
             "best_return": self.best,
             "warnings": [Translations()(one) for one in self.warnings()],
         }
 
-    def _unfinished(self) -> Sentence | None:
-        if self.result is not None:
-            return None
-        text = "not finished, at {share} of its steps; go on with hopplus resume {run}"
-        return Sentence(
-            text, {"share": f"{self.share:.0%}", "run": shlex.quote(str(self.run.path))}
-        )
 
-    def _longer(self) -> Sentence | None:
-        before = self.facts.get("steps_before")
-        if not isinstance(before, list) or not before:
-            return None
-        text = (
-            "made longer: it had {before} steps before, and what falls over a run (learning rate,"
-            " entropy bonus) rose again there"
-        )
-        return Sentence(text, {"before": ", ".join(f"{steps:,}" for steps in before)})
-
-    def _few_seeds(self) -> Sentence | None:
-        if self.seeds >= ENOUGH:
-            return None
-        if self.seeds == 1:
-            return Sentence("few seeds (1): of a single one there is no interval", {})
-        text = "few seeds ({seeds}): below {enough}, intervals say little"
-        return Sentence(text, {"seeds": self.seeds, "enough": ENOUGH})
-
-    def _order(self) -> Sentence | None:
-        returns, config = self.returns, self.config
-        if returns is None or config is None or len(returns) < 2 or not learns_everywhere(config):
-            return None
-        chance = seat_order_test(returns)
-        if chance >= REAL:
-            return None
-        means = returns.mean(axis=0)
-        text = (
-            "seats differ: seat {most} gets {high}, seat {least} only {low} (chance {chance} if all"
-            " were alike); see hopplus diagnose seats {run}"
-        )
-        values = {
-            "most": int(means.argmax()),
-            "high": f"{means.max():.2f}",
-            "least": int(means.argmin()),
-            "low": f"{means.min():.2f}",
-            "chance": f"{chance:.2g}",
-            "run": shlex.quote(str(self.run.path)),
-        }
-        return Sentence(text, values)
-
-    def _gate(self) -> Sentence | None:
-        gate = self.logged.values.get(AUXILIARY_MODELS["imagination"].gate or "")
-        if gate is None or not len(gate):
-            return None
-        shut = ~(gate > 0).any(axis=0)  # [S, N]
-        if not shut.any():
-            return None
-        text = (
-            "the gate of imagination never opened for {shut} of {all} seats (all seeds counted):"
-            " nothing was learned from imagined play there"
-        )
-        return Sentence(text, {"shut": int(shut.sum()), "all": shut.size})
-
-    def _spoilt(self) -> Sentence | None:
-        if not self.logged.spoilt:
-            return None
-        text = "{count} updates have numbers that are not finite; those are left out"
-        return Sentence(text, {"count": self.logged.spoilt})
+def order_p_value(config: TrainConfig | None, returns: np.ndarray) -> float | None:
+    """How likely seats that are alike differ as much as in returns [S, N]; None where that cannot
+    be asked, of a single seed or of players that differ."""
+    if config is None or len(returns) < 2 or not learns_everywhere(config):
+        return None
+    return seat_order_test(returns)
 
 
 def summarise(runs: Sequence[RunFolder]) -> list[Summary]:
@@ -240,9 +231,14 @@ def summarise(runs: Sequence[RunFolder]) -> list[Summary]:
         str(run.path) if short.count(name) > 1 else name
         for run, name in zip(runs, short, strict=True)
     ]
-    return [_summary(name, run) for name, run in zip(names, runs, strict=True)]
-
-
-def _summary(name: str, run: RunFolder) -> Summary:
-    config = run.config() if run.kind == TrainConfig.kind else None
-    return Summary(name, run, run.facts(), config, run.result(), read_logged(run))
+    return [
+        Summary(
+            name,
+            run,
+            run.facts(),
+            run.config() if run.kind == TrainConfig.kind else None,
+            run.result(),
+            read_logged(run),
+        )
+        for name, run in zip(names, runs, strict=True)
+    ]

@@ -1,0 +1,58 @@
+"""The commands, by name, in the order in which help lists them."""
+
+from typing import Any
+
+from hopplus.cli.ablate import Ablate
+from hopplus.cli.adapt import Adapt
+from hopplus.cli.bench import BENCHES, Bench
+from hopplus.cli.certify import Certify
+from hopplus.cli.collect import Collect
+from hopplus.cli.crossplay import CrossPlay
+from hopplus.cli.diagnose.command import DIAGNOSES, Diagnose
+from hopplus.cli.evaluate import Evaluate
+from hopplus.cli.export import Export
+from hopplus.cli.listing import List
+from hopplus.cli.pretrain import MODELS, Pretrain
+from hopplus.cli.replay import Replay
+from hopplus.cli.report import Report
+from hopplus.cli.train import Resume, Train
+from hopplus.presets import PRESETS
+
+COMMANDS: dict[str, Any] = {
+    "train": Train,
+    "resume": Resume,
+    "evaluate": Evaluate,
+    "collect": Collect,
+    "pretrain": Pretrain,
+    "diagnose": Diagnose,
+    "certify": Certify,
+    "adapt": Adapt,
+    "crossplay": CrossPlay,
+    "ablate": Ablate,
+    "report": Report,
+    "replay": Replay,
+    "export": Export,
+    "list": List,
+    "bench": Bench,
+}
+SUBCOMMANDS: dict[str, tuple[str, ...]] = {
+    name: tuple(table)
+    for name, table in (
+        ("train", PRESETS),
+        ("pretrain", MODELS),
+        ("diagnose", DIAGNOSES),
+        ("bench", BENCHES),
+    )
+}
+
+
+def choices(path: tuple[str, ...]) -> tuple[str, ...]:
+    """What may stand behind a command: one of its own, of all for none; nothing if it has none."""
+    if not path:
+        return tuple(COMMANDS)
+    return SUBCOMMANDS.get(path[0], ()) if len(path) == 1 else ()
+
+
+def name_choice(path: tuple[str, ...]) -> str:
+    """What such a choice is called."""
+    return "preset" if path == ("train",) else "command"

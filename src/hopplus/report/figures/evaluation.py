@@ -1,0 +1,127 @@
+"""Figures of players that were compared: by lineup, everyone among everyone, rung by rung."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hopplus.evaluation.ablation import Trace
+from hopplus.evaluation.adaptation import Adaptation
+from hopplus.evaluation.crossplay import Crossplay
+from hopplus.evaluation.references import References
+from hopplus.report.figures.palette import (
+    BLUE,
+    FAINT,
+    GREEN,
+    LINES,
+    VERMILION,
+    colour,
+    panels,
+    write_cells,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+MARKS = {"oracle": (GREEN, ">"), "blind": (VERMILION, "<"), "random": (FAINT, "x")}
+LONGEST = 28  # letters of a name, of whose path the end tells most
+
+
+def draw_adaptation(found: Adaptation, known: References | None) -> "Figure":
+    """Returns of each column by lineup, with oracle and blind as marks."""
+    figure, axes = _by_lineup(found.lineups)
+    last = len(found.columns) - 1
+    for column, name in enumerate(found.columns):
+        means = found.returns[:, :, column].mean(axis=0)
+        axes.plot(
+            means,
+            range(len(means)),
+            "o",
+            color=BLUE,
+            alpha=0.25 + 0.75 * (column + 1) / (last + 1),
+            label=name if column in (0, last) else None,
+        )
+    if known:
+        places = {lineup: place for place, lineup in enumerate(known.lineups)}
+        held = [(row, places[one]) for row, one in enumerate(found.lineups) if one in places]
+        rows = [row for row, _ in held]
+        for name in ("oracle", "blind"):
+            at = [known.returns[name][:, place].mean() for _, place in held]
+            shade, mark = MARKS[name]
+            axes.plot(at, rows, mark, color=shade, fillstyle="none", label=name)
+    axes.legend(loc="best")
+    return figure
+
+
+def draw_certificate(found: References) -> "Figure":
+    """Oracle, blind and random by lineup, with a line for the gap."""
+    figure, axes = _by_lineup(found.lineups)
+    rows = range(len(found.lineups))
+    for row in rows:
+        ends = [one[:, row].mean() for one in (found.blind, found.oracle)]
+        axes.plot(ends, [row, row], "-", color=FAINT, linewidth=1)
+    for name, values in found.returns.items():
+        shade, mark = MARKS[name]
+        axes.plot(values.mean(axis=0), rows, mark, color=shade, label=name)
+    axes.legend(loc="best")
+    return figure
+
+
+def _by_lineup(lineups: Sequence[Sequence[str]]) -> tuple["Figure", Any]:
+    """Lineups down the left side, the first on top."""
+    figure, places = panels(9, 1.5 + 0.32 * len(lineups))
+    axes = places[0, 0]
+    axes.set_yticks(range(len(lineups)), [", ".join(lineup) for lineup in lineups])
+    axes.invert_yaxis()
+    axes.set_xlabel("return")
+    axes.grid(axis="x", alpha=0.3)
+    return figure, axes
+
+
+def draw_crossplay(found: Crossplay) -> "Figure":
+    """What the one gets, and what the others get."""
+    size = len(found.names)
+    names = [name if len(name) <= LONGEST else f"…{name[1 - LONGEST :]}" for name in found.names]
+    figure, places = panels(max(10, 2.2 * size + 4), max(4, size + 2), 1, 2)
+    tables = {
+        "Return of the row among the column": found.focal,
+        "Mean return of the column around the row": found.co_players,
+    }
+    for axes, (title, table) in zip(places[0], tables.items(), strict=True):
+        means = np.array([[cell.mean for cell in row] for row in table])
+        shown = axes.imshow(means, cmap="cividis")
+        texts = [
+            f"{cell.mean:.2f}"
+            + (f"\n± {cell.half_width:.2f}" if np.isfinite(cell.half_width) else "")
+            for row in table
+            for cell in row
+        ]
+        write_cells(axes, texts, means < (means.min() + means.max()) / 2, 9)
+        axes.set_xticks(range(size), names, rotation=30, ha="right")
+        axes.set_yticks(range(size), names)
+        axes.set_title(title)
+        figure.colorbar(shown, ax=axes, shrink=0.8)
+    return figure
+
+
+def draw_ladder(traces: Sequence[Trace], level: float) -> "Figure":
+    """Every rung's mean over seeds, with a band from the worst seed to the best."""
+    figure, places = panels(9, 5.5)
+    axes = places[0, 0]
+    for number, trace in enumerate(traces):
+        curve = trace.curve()  # [U, S]
+        steps = trace.steps * np.arange(1, trace.updates + 1)
+        own, line = colour(number), LINES[number % len(LINES)]
+        # Until an episode has ended for every seed there is nothing to draw.
+        axes.plot(steps, curve.mean(axis=1), line, color=own, label=trace.title)
+        axes.fill_between(
+            steps, curve.min(axis=1), curve.max(axis=1), color=own, alpha=0.15, linewidth=0
+        )
+    axes.axhline(level, color=FAINT, linewidth=0.8, label=f"level {level:g}")
+    axes.set(
+        xlabel="environment steps of each seed",
+        ylabel="mean return per seat, over three updates",
+        title=f"Mean over {traces[0].episodes.shape[1]} seeds; bands from the worst to the best",
+    )
+    axes.legend(loc="lower right")
+    return figure
