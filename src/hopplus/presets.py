@@ -7,6 +7,7 @@ from hopplus.config import (
     BeliefConfig,
     GoalConfig,
     GoalLearnerConfig,
+    ImagineConfig,
     MemoryConfig,
     NetConfig,
     OpponentLearnerConfig,
@@ -14,6 +15,7 @@ from hopplus.config import (
     PPOConfig,
     SearchConfig,
     TrainConfig,
+    WorldConfig,
     WorldLearnerConfig,
 )
 
@@ -76,6 +78,24 @@ PRESETS: Mapping[str, TrainConfig] = MappingProxyType(
             ppo=PPOConfig(epochs=2, minibatches=16, learning_rate=2e-3, clip=0.3),
             steps=500_000,
         ),
+        # As the research notes ran it, with what made their value loss rise.
+        "hop-plus-notes": TrainConfig(
+            parts=("opponent", "goal", "world", "imagination"),
+            ppo=PPOConfig(games=64, unroll=64, gae_lambda=1.0),
+            world=WorldLearnerConfig(
+                model=WorldConfig(head="cells", hidden=32), fits=4, learning_rate=1e-3
+            ),
+            imagine=ImagineConfig(
+                real_ratio=0.5,
+                horizon=35,
+                critic_on="both",
+                reward="predicted",
+                goals="zero",
+                warm_up=0,
+                gate=1.0,
+            ),
+            steps=500_000,
+        ),
         "hop-plus-trial": TrainConfig(
             net=NetConfig(kind="centred", hidden=128),
             parts=("opponent", "goal", "world", "imagination"),
@@ -105,6 +125,7 @@ ABOUT: Mapping[str, str] = MappingProxyType(
         "goal-trial": "PPO with goals that foresee acts, of one seat among drawn co-players",
         "belief": "PPO with opponents modelled and a belief about what each is after",
         "hop-plus": "HOP+: goals, opponents, a world model and imagination beside PPO",
+        "hop-plus-notes": "HOP+ as the research notes ran it, with what made their value loss rise",
         "hop-plus-trial": "HOP+ with goals that foresee acts, of one seat among drawn co-players",
         "direct-om": "learns from a search in which models of the others know no goals",
         "hop": "HOP: learns from a search in which the others have goals drawn from a belief",

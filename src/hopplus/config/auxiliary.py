@@ -9,10 +9,10 @@ import tyro
 
 from hopplus.config.check import (
     MANY,
+    Above,
     Between,
     ConfigError,
     Count,
-    Inside,
     Positive,
     Settings,
     Share,
@@ -149,22 +149,35 @@ class ImagineConfig(Settings):
     """Play that a seat only imagines, and learns from as well."""
 
     prefix: ClassVar[str] = "imagine."
-    real_ratio: Annotated[float, Inside(0, 1)] = 0.45
+    real_ratio: Annotated[float, Above(0, 1)] = 0.45
     """Share of real steps among those the policy is given, those after its seat has left among
-    them; imagined ones are all of a seat that is there."""
+    them; imagined ones are all of a seat that is there. With 1 nothing is imagined."""
+    real_ratio_end: Annotated[float | None, Above(0, 1)] = None
+    """The same at the end of the run, reached linearly; as at the beginning when None."""
     horizon: Annotated[int, Between(1, 1000)] = 16
     """Steps imagined from a real one at most."""
     buffer: Count = 16_384
     """Environment steps kept to begin from; rounded up to whole updates."""
     critic_on: Literal["real", "both"] = "real"
     """Whether values are learned from real steps alone or from imagined ones too."""
-    reward: Literal["predicted", "clipped", "zero"] = "clipped"
-    """Imagined rewards as predicted, kept to the range of those seen, or none."""
+    critic_weight: Weight = 1.0
+    """What an imagined step weighs in the value loss, where a real one weighs 1; with
+    --imagine.critic-on both."""
+    reward: Literal["predicted", "clipped", "normalised", "zero"] = "clipped"
+    """Imagined rewards as predicted, kept to the range of those seen, brought to the mean and
+    variance of the real ones of the update, or none."""
+    goals: Literal["inferred", "zero"] = "inferred"
+    """What the others are taken to be after in imagination: inferred as in play, or nothing."""
     warm_up: Annotated[int, Between(0, 2**31 - 1)] = 12_000
     """Environment steps before anything is imagined."""
     gate: Share = 0.2
     """The world model's error, the share of fresh real steps that it foresees wrongly, above which
     a seat learns from nothing imagined."""
+
+    @property
+    def least_real_ratio(self) -> float:
+        """Over the run; 1 where nothing is ever imagined."""
+        return min(self.real_ratio, self.real_ratio_end or 1.0)
 
 
 def check_parts(parts: tuple[PartName, ...]) -> None:

@@ -13,17 +13,14 @@ import jax
 import jax.numpy as jnp
 
 from hopplus.config import ConfigError, PartName, TrainConfig
+from hopplus.learning.auxiliary.imagined_rollouts import act_without_goals
 from hopplus.learning.auxiliary.learner import by_set
 from hopplus.learning.learner import Learner, Step
 from hopplus.learning.ppo import Batch
 from hopplus.learning.returns import episode_metrics
 from hopplus.models.part import Metrics
-from hopplus.models.sampling import draw
 from hopplus.planning.dynamics import LearnedDynamics, Observation, Transition
-from hopplus.players.actor import Actor
-from hopplus.players.parameters import PlayerParams
-from hopplus.players.player import act_from
-from hopplus.types import Act, Memory, Trajectory, View
+from hopplus.types import Trajectory
 
 SEAT = 2  # whom a fault of one seat hits
 
@@ -75,17 +72,6 @@ class LoudDynamics(LearnedDynamics):
     ) -> tuple[Observation, Transition]:
         after, transition = super().simulate(embedding, joint, key)
         return after, Transition(20 * transition.reward, transition.ended)
-
-
-def act_without_goals(
-    actor: Actor, params: PlayerParams, memory: Memory, view: View, key: jax.Array
-) -> tuple[Memory, Act]:
-    """As `Actor.act`, but the others are taken to be after nothing at all."""
-    memory, inferred = actor.infer(params, memory, view)
-    nothing = jnp.zeros_like(inferred)
-    logits, value = actor.policy_and_value(params.policy, view, nothing)
-    action = draw(key, jnp.exp(logits))
-    return memory, act_from(logits, action, value, jnp.zeros(actor.goal_size), nothing)
 
 
 def _learner(**functions: Any) -> Callable[[Learner], Learner]:

@@ -32,6 +32,7 @@ Record = dict[str, Any]
 Tree = TypeVar("Tree")
 Make = Callable[[TrainConfig], Learner]
 OnStep = Callable[[str], None]  # told what was just done, once for each unit of work
+OnLesson = Callable[[int, Lesson], None]  # shown what the update of that number was made from
 
 
 class Switch(eqx.Module):
@@ -214,14 +215,23 @@ def build_laboratory(config: TrainConfig, make: Make, replicas: int) -> Laborato
     return Laboratory(make(config), config, replicas, make)
 
 
-def train_subject(name: str, laboratory: Laboratory, seed: int, on_step: OnStep) -> Subject:
-    """Train all replicas to the configuration's steps, each with a seed of its own."""
+def train_subject(
+    name: str,
+    laboratory: Laboratory,
+    seed: int,
+    on_step: OnStep,
+    switch: Switch | None = None,
+    on_lesson: OnLesson = lambda update, lesson: None,
+) -> Subject:
+    """Train all replicas to the configuration's steps, each with a seed of its own; as configured
+    unless a switch is given."""
     config = replace(laboratory.config, seed=seed)
     learning = laboratory.first(seed)
-    switch = laboratory.as_it_is()
+    switch = switch or laboratory.as_it_is()
     records = []
     for number in range(config.updates):
-        learning, record, _ = laboratory.update(learning, switch)
+        learning, record, lesson = laboratory.update(learning, switch)
         records.append(record)
+        on_lesson(number + 1, lesson)
         on_step(f"training {name}, update {number + 1} of {config.updates}")
     return Subject(name, config, laboratory, learning, records)

@@ -293,6 +293,8 @@ class Learner:
         """Several passes over the batch in random minibatches, every set of parameters alike."""
         c = self.config
         entropy_weight = self.entropy_weight(updates)
+        rollouts = self.auxiliary.imagined_rollouts
+        imagined_value_weight = rollouts.config.critic_weight if rollouts else 1.0
 
         through_time = self.actor.context.learned_by_policy
 
@@ -303,7 +305,7 @@ class Learner:
             logits, value = over_rows(params.policy, part.view, part.inferred)
             if self.search:
                 return distillation_loss(logits, value, part, c.value_weight)
-            return ppo_loss(logits, value, part, c, entropy_weight)
+            return ppo_loss(logits, value, part, c, entropy_weight, imagined_value_weight)
 
         def step(now: Step, part: Batch) -> tuple[Step, Metrics]:
             params, optimiser = now
@@ -318,7 +320,7 @@ class Learner:
         def epoch(now: Step, key: jax.Array) -> tuple[Step, Metrics]:
             real = c.steps * self.auxiliary.seats.shape[1]
             rows = minibatch_rows(key, real, c.minibatches, c.games, through_time)
-            if rollouts := self.auxiliary.imagined_rollouts:
+            if rollouts:
                 # Every minibatch has its share of them.
                 more = minibatch_rows(
                     jax.random.fold_in(key, 1),

@@ -81,6 +81,22 @@ def explained(value: jax.Array, returns: jax.Array, mask: jax.Array) -> jax.Arra
     return 1 - mean_of((error - mean_of(error, mask)) ** 2, mask) / (spread + 1e-8)
 
 
+def source_metrics(source: str, batch: Batch, mask: jax.Array, valued: jax.Array) -> Metrics:
+    """Mean and variance of what steps of one source are like, and the size of their goals: steps
+    that were played and steps that were imagined should be alike."""
+    found = {}
+    kinds = {"reward": mask, "return": valued, "value": valued}
+    steps = {"reward": batch.reward, "return": batch.returns, "value": batch.value}
+    for name, values in steps.items():
+        mean = mean_of(values, kinds[name])
+        found[f"{source}/{name}"] = mean
+        found[f"{source}/{name}_variance"] = mean_of((values - mean) ** 2, kinds[name])
+    if batch.inferred.shape[-1]:
+        squares = (batch.inferred**2).mean(axis=-1)
+        found[f"{source}/goal_size"] = jnp.sqrt(mean_of(squares, mask))  # root mean square
+    return found
+
+
 def entropies(logits: jax.Array, legal: jax.Array) -> jax.Array:
     """[M] those of log-probabilities [M, A]; what is not legal adds nothing, nor to gradients."""
     each = jnp.where(legal, -jnp.exp(logits) * jnp.where(legal, logits, 0.0), 0.0)
@@ -88,7 +104,12 @@ def entropies(logits: jax.Array, legal: jax.Array) -> jax.Array:
 
 
 def ppo_loss(
-    logits: jax.Array, value: jax.Array, batch: Batch, config: PPOConfig, entropy_weight: jax.Array
+    logits: jax.Array,
+    value: jax.Array,
+    batch: Batch,
+    config: PPOConfig,
+    entropy_weight: jax.Array,
+    imagined_value_weight: float = 1.0,
 ) -> tuple[jax.Array, Metrics]:
     """The loss over present steps, and its named parts, those of imagined steps apart.
 
@@ -117,17 +138,22 @@ def ppo_loss(
             "clipped": mean_of((jnp.abs(ratio - 1) > config.clip).astype(jnp.float32), mask),
         }
 
-    def loss(found: Metrics) -> jax.Array:
-        bonus = entropy_weight * found["entropy"]
-        return found["policy_loss"] + config.value_weight * found["value_loss"] - bonus
+    def policy_loss(found: Metrics) -> jax.Array:
+        return found["policy_loss"] - entropy_weight * found["entropy"]
 
     if batch.imagined is None:
         found = parts(batch.present, batch.valued)
-        return loss(found), found
+        return policy_loss(found) + config.value_weight * found["value_loss"], found
     found = parts(batch.present & ~batch.imagined, batch.valued & ~batch.imagined)
     imagined = parts(batch.present & batch.imagined, batch.valued & batch.imagined)
-    # Every step counts alike, whatever its source; one that is not valued adds nothing to the
-    # value's share, so with imagination that weighs less beside the policy's.
+    # Every present step counts alike for the policy, whatever its source. The value's loss is a
+    # mean of its own, over the steps that values learn from: it weighs the same beside the policy's
+    # however much is imagined.
     share = (batch.present & batch.imagined).sum() / jnp.maximum(batch.present.sum(), 1)
-    total = (1 - share) * loss(found) + share * loss(imagined)
+    weights = jnp.where(batch.imagined, imagined_value_weight, 1.0) * batch.valued
+    value_share = (weights * batch.imagined).sum() / jnp.maximum(weights.sum(), 1e-8)
+    value_loss = (1 - value_share) * found["value_loss"] + value_share * imagined["value_loss"]
+    total = (1 - share) * policy_loss(found) + share * policy_loss(imagined)
+    total += config.value_weight * value_loss
+    found["value_loss_mixed"] = value_loss
     return total, found | {f"imagined/{name}": value for name, value in imagined.items()}

@@ -17,6 +17,7 @@ from hopplus.config import ConfigError, GameConfig, TrainConfig, default_game
 from hopplus.diagnosis.faults import Fault, find_fault
 from hopplus.diagnosis.finding import Diagnosis
 from hopplus.diagnosis.subject import (
+    OnLesson,
     OnStep,
     Subject,
     make_laboratory,
@@ -99,13 +100,18 @@ class Diagnosing:
             raise ConfigError(f"{wrong[0]} is given, but {why}")
 
     def _make_subject(
-        self, opened: Opened, replicas: int, on_step: OnStep, steady: bool = False
+        self,
+        opened: Opened,
+        replicas: int,
+        on_step: OnStep,
+        steady: bool = False,
+        on_lesson: OnLesson = lambda update, lesson: None,
     ) -> Subject:
         """The run as it was left, or the preset, trained now."""
         if opened.run:
             return restore_subject(opened.run, replicas, steady)
         laboratory = make_laboratory(opened.config, opened.fault, replicas)
-        return train_subject(self.subject, laboratory, self.seed, on_step)
+        return train_subject(self.subject, laboratory, self.seed, on_step, on_lesson=on_lesson)
 
     def _page(self, name: str) -> Path:
         """Where the page goes: into the run, unless a folder is given."""

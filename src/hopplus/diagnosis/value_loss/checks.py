@@ -11,9 +11,11 @@ from hopplus.diagnosis.audit import data_audit, target_audit
 from hopplus.diagnosis.finding import Check, Found, all_finite, join
 from hopplus.diagnosis.pipeline import DIVERGED, data_checks, mixing, target_check
 from hopplus.diagnosis.subject import Subject
-from hopplus.diagnosis.value_loss.experiments import REAL_ONLY, Experiment
+from hopplus.diagnosis.value_loss.courses import PPO, Course
+from hopplus.diagnosis.value_loss.experiments import AS_IT_IS, REAL_ONLY, Experiment
 from hopplus.diagnosis.value_loss.models import OpponentErrors, WorldErrors
 from hopplus.diagnosis.value_loss.sources import Sources, StepSource, TargetErrors
+from hopplus.evaluation.statistics import apart
 from hopplus.learning.learner import Lesson
 
 LARGE = 10.0  # a value loss beyond what rewards of a few units can bring
@@ -46,6 +48,8 @@ class ValueLossEvidence:
     opponents: OpponentErrors | None
     goals_apart: list[float]  # [sets]; empty without goals
     experiments: list[Experiment]
+    courses: list[Course]  # from the first update on; empty of a run, and where they are not asked
+    over_time: dict[int, Sources]  # by update, of one seed; empty of a run
 
     @cached_property
     def real(self) -> list[StepSource]:
@@ -283,6 +287,24 @@ def check_experiments(evidence: ValueLossEvidence) -> Check | None:
     )
 
 
+def check_courses(evidence: ValueLossEvidence) -> Check | None:
+    """What the value loss is from the first update on, with and without what is imagined."""
+    by_name = {course.name: course for course in evidence.courses}
+    if not by_name:
+        return None
+    rows = "; ".join(f"{name} {course.mean}" for name, course in by_name.items())
+    usual, without = by_name[AS_IT_IS].mean, by_name[REAL_ONLY].mean
+    seeds = len(evidence.courses[0].returns)
+    blown = without.mean < usual.mean / LOUD and apart(without, usual)
+    return Check(
+        "Experiments from the first update on",
+        f"Value loss over all updates, of {seeds} seeds, with 95% intervals: {rows}. Returns"
+        f" {by_name[AS_IT_IS].late_return} as it is, {by_name[PPO].late_return} of plain PPO.",
+        "imagination" if blown else None,
+        unknown="" if all_finite([one.mean.mean for one in evidence.courses]) else DIVERGED,
+    )
+
+
 CHECKS: tuple[Callable[[ValueLossEvidence], Found], ...] = (
     check_time,
     check_sources,
@@ -296,4 +318,5 @@ CHECKS: tuple[Callable[[ValueLossEvidence], Found], ...] = (
     check_horizon,
     check_explained,
     check_experiments,
+    check_courses,
 )

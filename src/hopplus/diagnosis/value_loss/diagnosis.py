@@ -6,9 +6,10 @@ from typing import Any
 from hopplus.diagnosis.finding import Diagnosis, conclude, read_illnesses, run_checks
 from hopplus.diagnosis.subject import OnStep, Subject, replica_of
 from hopplus.diagnosis.value_loss.checks import CHECKS, ValueLossEvidence
+from hopplus.diagnosis.value_loss.courses import run_courses
 from hopplus.diagnosis.value_loss.experiments import run_experiments
 from hopplus.diagnosis.value_loss.models import compare_goals, measure_opponents, measure_world
-from hopplus.diagnosis.value_loss.sources import compare_targets, describe_sources
+from hopplus.diagnosis.value_loss.sources import Sources, compare_targets, describe_sources
 
 ILLNESSES = read_illnesses("value-loss")
 
@@ -26,12 +27,19 @@ class ValueLossDiagnosis(Diagnosis):
 
     @property
     def figures(self) -> dict[str, Any]:
-        names = ("sources", "targets", "experiments", "world", "opponents")
+        names = ("sources", "targets", "experiments", "courses", "over_time", "world", "opponents")
         return {"seats": self.seats, **{name: getattr(self.seen, name) for name in names}}
 
 
-def diagnose_value_loss(subject: Subject, updates: int, on_step: OnStep) -> ValueLossDiagnosis:
-    """Look into one more update, then run the experiments for so many updates."""
+def diagnose_value_loss(
+    subject: Subject,
+    updates: int,
+    on_step: OnStep,
+    over_time: dict[int, Sources] | None = None,
+    from_the_start: bool = False,
+) -> ValueLossDiagnosis:
+    """Look into one more update, then run the experiments for so many updates; and once more from
+    the first update on, if that is wanted. `over_time` is what values learned from so far."""
     learner, lab = subject.learner, subject.laboratory
     param_sets = replica_of(subject.learning.params[learner.learning], 0)
     _, _, shown = lab.update(subject.learning, lab.as_it_is())
@@ -45,8 +53,18 @@ def diagnose_value_loss(subject: Subject, updates: int, on_step: OnStep) -> Valu
     apart = compare_goals(*models)
     on_step("looked at the models")
     experiments = run_experiments(subject, updates, on_step)
+    courses = run_courses(subject, on_step) if from_the_start else []
     seen = ValueLossEvidence(
-        subject, lesson, sources, targets, world, opponents, apart, experiments
+        subject,
+        lesson,
+        sources,
+        targets,
+        world,
+        opponents,
+        apart,
+        experiments,
+        courses,
+        over_time or {},
     )
     checks = run_checks(CHECKS, seen)
     return ValueLossDiagnosis(subject.name, checks, conclude(checks, ILLNESSES), seen)

@@ -26,6 +26,7 @@ class StepSource:
     return_variance: float
     value_loss: float  # mean squared error of the value, unclipped
     explained: float
+    goal: list[float]  # sizes of the inferred goals, at QUANTILES; zero without any
     goal_size: float  # root mean square of the inferred goals; 0 without any
     goal_zero: float  # share of steps at which all inferred goals are zero
 
@@ -62,6 +63,7 @@ def _describe(batch: Any, number: int, rows: np.ndarray) -> StepSource | None:
         return_variance=variance,
         value_loss=float((error**2).mean()),
         explained=1 - float(error.var()) / variance if variance > 1e-12 else 0.0,
+        goal=np.quantile(np.linalg.norm(inferred, axis=1), QUANTILES).tolist(),
         goal_size=float(np.sqrt((inferred**2).mean())) if inferred.size else 0.0,
         goal_zero=float((inferred == 0).all(axis=1).mean()) if inferred.size else 0.0,
     )

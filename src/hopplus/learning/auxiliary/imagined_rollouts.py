@@ -17,15 +17,17 @@ from hopplus.learning.auxiliary.transitions import (
     empty_buffer,
     pushed,
 )
-from hopplus.learning.ppo import Batch
+from hopplus.learning.ppo import Batch, source_metrics
 from hopplus.learning.returns import lambda_returns, shared_reward
 from hopplus.models.part import Metrics
+from hopplus.models.sampling import draw
 from hopplus.models.world import World
 from hopplus.planning.dynamics import LearnedDynamics, Observation
 from hopplus.planning.imagined_rollouts import Imagination, ImaginedRollout
 from hopplus.players.actor import Actor
 from hopplus.players.context.context import suppose
 from hopplus.players.parameters import PlayerParams
+from hopplus.players.player import act_from
 from hopplus.types import Act, Memory, View
 
 
@@ -38,6 +40,7 @@ class ImaginedRollouts:
     config: ImagineConfig
     ppo: PPOConfig
     seats: np.ndarray  # [sets, k]
+    updates: int  # how many there will be, for the schedule of the real ratio
     # Functions, as fields: the diagnosis puts others in their place.
     dynamics: Callable[[World, int], LearnedDynamics] = LearnedDynamics
     act: Callable[[Actor, PlayerParams, Memory, View, jax.Array], tuple[Memory, Act]] = Actor.act
@@ -46,9 +49,22 @@ class ImaginedRollouts:
     @property
     def replicas(self) -> int:
         """Imagined games side by side, of a set."""
+        wanted = self._wanted(self.config.least_real_ratio)
+        return max(self.ppo.minibatches, round(wanted))
+
+    def _wanted(self, real_ratio: float | jax.Array) -> Any:
+        """How many of them are as many steps as that ratio asks for."""
         real = self.ppo.steps * int(self.seats.shape[1])
-        wanted = real * (1 - self.config.real_ratio) / self.config.real_ratio
-        return max(self.ppo.minibatches, round(wanted / self.config.horizon))
+        return real * (1 - real_ratio) / real_ratio / self.config.horizon
+
+    def scheduled(self, batch: Batch, updates: jax.Array) -> Batch:
+        """As many of the replicas of a batch [sets, rows, ...] as the schedule has by now."""
+        c = self.config
+        if c.real_ratio_end is None:
+            return batch
+        ratio = c.real_ratio + (c.real_ratio_end - c.real_ratio) * updates / self.updates
+        used = jnp.arange(self.rows) % self.replicas < jnp.round(self._wanted(ratio))
+        return replace(batch, present=batch.present & used, valued=batch.valued & used)
 
     @property
     def rows(self) -> int:
@@ -82,8 +98,8 @@ class ImaginedRollouts:
             return replace(batch, imagined=jnp.ones_like(batch.imagined)), found
 
         ready = updates >= -(-self.config.warm_up // self.ppo.steps)
-        found: tuple[Batch, Metrics] = jax.lax.cond(ready, imagine, blank, *given)
-        return found
+        batch, found = jax.lax.cond(ready, imagine, blank, *given)
+        return self.scheduled(batch, updates), found
 
     def __call__(
         self,
@@ -95,8 +111,8 @@ class ImaginedRollouts:
     ) -> tuple[Batch, Metrics]:
         """[sets, rows, ...] steps to learn from, and what they are like.
 
-        Rewards are kept within `observed` [sets, 2] if they are to be clipped. Where the gate is
-        not open [sets], nobody is present in them.
+        Real rewards are `observed` [sets, 4]: the least and the largest so far, mean and standard
+        deviation of late. Where the gate is not open [sets], nobody is present in them.
         """
         key_rows, key_imagined = jax.random.split(key)
         starts = self.starts(buffer, key_rows)
@@ -158,6 +174,9 @@ class ImaginedRollouts:
         match c.reward:
             case "clipped":
                 reward = jnp.clip(reward, observed[0], observed[1])
+            case "normalised":
+                spread = jnp.maximum(reward.std(), 1e-6)
+                reward = observed[2] + (reward - reward.mean()) / spread * observed[3]
             case "zero":
                 reward = jnp.zeros_like(reward)
         value = jnp.append(rollout.act.value, rollout.last, axis=0)
@@ -187,16 +206,26 @@ class ImaginedRollouts:
 def imagined_metrics(rollout: ImaginedRollout, batch: Batch, open_: jax.Array) -> Metrics:
     """What an imagined rollout [H, replicas, ...] of one set is like, to hold against real play."""
     predicted = rollout.reward[..., 0]
+    everything = jnp.ones_like(batch.present)
     found = {
-        "reward": batch.reward.mean(),
         "predicted_most": predicted.max(),
         "predicted_least": predicted.min(),
-        "return": batch.returns.mean(),
-        "value": batch.value.mean(),
         "ended": rollout.ended.mean(),
         "open": open_.astype(jnp.float32),
     }
-    return {f"imagined/{name}": value for name, value in found.items()}
+    named = {f"imagined/{name}": value for name, value in found.items()}
+    return named | source_metrics("imagined", batch, everything, everything)
+
+
+def act_without_goals(
+    actor: Actor, params: PlayerParams, memory: Memory, view: View, key: jax.Array
+) -> tuple[Memory, Act]:
+    """As `Actor.act`, but the others are taken to be after nothing at all."""
+    memory, inferred = actor.infer(params, memory, view)
+    nothing = jnp.zeros_like(inferred)
+    logits, value = actor.policy_and_value(params.policy, view, nothing)
+    action = draw(key, jnp.exp(logits))
+    return memory, act_from(logits, action, value, jnp.zeros(actor.goal_size), nothing)
 
 
 def _kept(played: Transitions) -> Transitions:

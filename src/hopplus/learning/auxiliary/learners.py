@@ -3,6 +3,7 @@ from besides real play."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -12,11 +13,11 @@ import numpy as np
 
 from hopplus.config import TrainConfig
 from hopplus.games.game import Game
-from hopplus.learning.auxiliary.imagined_rollouts import ImaginedRollouts
+from hopplus.learning.auxiliary.imagined_rollouts import ImaginedRollouts, act_without_goals
 from hopplus.learning.auxiliary.learner import AuxiliaryLearner, FitState
 from hopplus.learning.auxiliary.table import AUXILIARY_MODELS, warm_starts
 from hopplus.learning.auxiliary.transitions import Transitions
-from hopplus.learning.ppo import Batch, mean_of
+from hopplus.learning.ppo import Batch, source_metrics
 from hopplus.models.part import Metrics
 from hopplus.players.actor import Actor
 from hopplus.players.parameters import PlayerParams
@@ -69,7 +70,7 @@ class AuxiliaryLearners:
     ) -> tuple[PlayerParams, AuxiliaryState, Batch, Metrics]:
         """Let every part learn from what was played; give what the policy learns from: the batch
         of real steps [sets, M, ...], and imagined ones behind them."""
-        metrics = source_metrics(batch)
+        metrics = jax.vmap(partial(source_metrics, "real"))(batch, batch.present, batch.valued)
         auxiliary = dict(state.parts)
         for number, part in enumerate(self.parts):
             # By its number: a model learns the same whether others learn after it or not.
@@ -91,24 +92,18 @@ class AuxiliaryLearners:
         # Measured on this very play before it was fitted to: a set whose world model cannot foresee
         # its own steps must not learn from what it imagines with it.
         gate = metrics["world/error"] <= imagined_rollouts.config.gate
+        late = [metrics["real/reward"], jnp.sqrt(metrics["real/reward_variance"])]
+        known = jnp.concatenate([state.observed, jnp.stack(late, axis=1)], axis=1)
         imagined_batch, found = imagined_rollouts.imagine(
-            param_sets, starts, state.observed, gate, updates, key_imagined
+            param_sets, starts, known, gate, updates, key_imagined
         )
         real = replace(batch, imagined=jnp.zeros_like(batch.present))
         together: Batch = jax.tree.map(
             lambda one, two: jnp.concatenate([one, two], axis=1), real, imagined_batch
         )
+        counted = together.present.sum(axis=1)
+        metrics["real/share"] = batch.present.sum(axis=1) / jnp.maximum(counted, 1)
         return param_sets, replace(state, starts=starts), together, metrics | found
-
-
-def source_metrics(batch: Batch) -> Metrics:
-    """[sets] what real steps are like, to hold imagined ones against."""
-    mean = jax.vmap(mean_of)
-    return {
-        "real/reward": mean(batch.reward, batch.present),
-        "real/return": mean(batch.returns, batch.valued),
-        "real/value": mean(batch.value, batch.valued),
-    }
 
 
 def _widened(observed: jax.Array, batch: Batch) -> jax.Array:
@@ -135,6 +130,15 @@ def make_auxiliary_learners(
         assert learner is not None
         made.append(learner(game, actor, settings, sets, config.updates))
     imagined_rollouts = None
-    if "imagination" in config.parts:
-        imagined_rollouts = ImaginedRollouts(game, actor, config.imagine, config.ppo, sets)
+    if "imagination" in config.parts and config.imagine.least_real_ratio < 1:
+        zero = config.imagine.goals == "zero"
+        imagined_rollouts = ImaginedRollouts(
+            game,
+            actor,
+            config.imagine,
+            config.ppo,
+            sets,
+            config.updates,
+            act=act_without_goals if zero else Actor.act,
+        )
     return AuxiliaryLearners(sets, tuple(made), imagined_rollouts, warm_start)

@@ -171,3 +171,49 @@ def draw_experiments(diagnosis: ValueLossDiagnosis) -> "Figure":
         place.set(title=title, xlabel="update after the checkpoint")
     axes[0, 0].legend(fontsize=SMALL)
     return figure
+
+
+def draw_courses(diagnosis: ValueLossDiagnosis) -> "Figure":
+    """Experiments from the first update on: each seed a thin line, their mean a thick one."""
+    figure, axes = panels(14, 4.2, columns=3)
+    titles = {
+        "loss": "Value loss of all steps that values learn from",
+        "real_loss": "Of real steps",
+        "imagined_loss": "Of imagined steps",
+    }
+    for place, (name, title) in zip(axes[0], titles.items(), strict=True):
+        for number, one in enumerate(diagnosis.seen.courses):
+            runs = np.array(getattr(one, name))  # [U, S]
+            if runs.size:
+                updates = np.arange(1, len(runs) + 1)
+                place.plot(updates, runs, color=colour(number), linewidth=0.5, alpha=0.5)
+                place.plot(updates, runs.mean(axis=1), color=colour(number), label=one.name)
+        # Losses of imagined and of real steps may be a hundred times apart.
+        place.set(title=title, xlabel="update", yscale="log")
+    axes[0, 0].set_ylabel("squared error")
+    axes[0, 0].legend(fontsize=SMALL)
+    return figure
+
+
+def draw_over_time(diagnosis: ValueLossDiagnosis) -> "Figure":
+    """Rewards, returns, values and goals by source, all seats: median, 5 to 95%, and all."""
+    figure, axes = panels(14, 7.5, 2, 2)
+    quantities = {"reward": "Rewards", "returns": "Returns", "value": "Values", "goal": "Goals"}
+    for place, (name, title) in zip(axes.flat, quantities.items(), strict=True):
+        for kind, source in enumerate(("real", "imagined")):
+            # Of all seats: the means of their quantiles.
+            known = {
+                update: np.mean([getattr(one, name) for one in found[source] if one], axis=0)
+                for update, found in diagnosis.seen.over_time.items()
+                if any(found.get(source, []))
+            }
+            if not known:
+                continue
+            least, low, middle, high, most = np.array(list(known.values())).T
+            updates = list(known)
+            place.fill_between(updates, least, most, color=colour(kind), alpha=0.12)
+            place.fill_between(updates, low, high, color=colour(kind), alpha=0.25)
+            place.plot(updates, middle, color=colour(kind), label=source)
+        place.set(title=f"{title}: least, 5%, median, 95%, most", xlabel="update")
+        place.legend(fontsize=SMALL)
+    return figure
