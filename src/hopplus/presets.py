@@ -72,10 +72,13 @@ PRESETS: Mapping[str, TrainConfig] = MappingProxyType(
             steps=5_000_000,
         ),
         "belief": TrainConfig(parts=("opponent", "belief"), belief=BeliefConfig(none=True)),
-        # More than twice the steps to learn from carry larger and more gradient steps.
+        # More than twice the steps to learn from carry larger and more gradient steps. Values learn
+        # from the real ones alone, a bit more than a quarter of them, and weigh that much less.
         "hop-plus": TrainConfig(
             parts=("opponent", "goal", "world", "imagination"),
-            ppo=PPOConfig(epochs=2, minibatches=16, learning_rate=2e-3, clip=0.3),
+            ppo=PPOConfig(
+                epochs=2, minibatches=16, learning_rate=2e-3, clip=0.3, value_weight=0.15
+            ),
             steps=500_000,
         ),
         # As the research notes ran it, with what made their value loss rise.
@@ -103,7 +106,13 @@ PRESETS: Mapping[str, TrainConfig] = MappingProxyType(
             opponent=FORETOLD,
             world=WorldLearnerConfig(fits=48, anneal=True),
             ppo=PPOConfig(
-                games=1024, unroll=32, epochs=2, minibatches=64, learning_rate=1e-3, clip=0.3
+                games=1024,
+                unroll=32,
+                epochs=2,
+                minibatches=64,
+                learning_rate=1e-3,
+                clip=0.3,
+                value_weight=0.15,
             ),
             trial=5,
             train_against="all",
