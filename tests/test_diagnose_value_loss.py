@@ -27,11 +27,18 @@ from hopplus.diagnosis.subject import (
     replica_of,
     restore_subject,
 )
+from hopplus.diagnosis.value_loss.courses import (
+    CONDITIONS,
+    list_courses,
+    run_courses,
+)
+from hopplus.diagnosis.value_loss.courses import PPO as PLAIN
 from hopplus.diagnosis.value_loss.diagnosis import (
     ILLNESSES,
     ValueLossDiagnosis,
     diagnose_value_loss,
 )
+from hopplus.diagnosis.value_loss.experiments import AS_IT_IS, REAL_ONLY
 from hopplus.runs.folder import open_run
 from hopplus.types import View
 from tiny_diagnosis import (
@@ -134,6 +141,46 @@ def diagnosis() -> ValueLossDiagnosis:
 
 def verdict(subject: Subject) -> Any:
     return diagnose_value_loss(subject, 1, silent).verdict
+
+
+def test_courses_begin_with_the_first_update(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each condition is trained with the subject's own seeds; without what is imagined in the one
+    that has real steps only, and without models in that of plain PPO."""
+    config = replace(IMAGINING, imagine=replace(IMAGINING.imagine, critic_on="both"))
+    healthy = imagining()
+    lab = Laboratory(healthy.laboratory.learner, config, LANES, healthy.laboratory.make)
+    lab._update = healthy.laboratory._update
+    config = replace(config, steps=3 * PPO.steps, seed=7)
+    lab.config = config
+    begun_with = []
+
+    def first(seed: int) -> Any:
+        begun_with.append(seed)
+        return healthy.learning
+
+    monkeypatch.setattr(lab, "first", first)
+    subject = replace(healthy.subject(lab), config=config)
+    notes: list[str] = []
+    found = {one.name: one for one in run_courses(subject, notes.append)}
+    assert list(found) == list_courses(config) == [*CONDITIONS, PLAIN]
+    assert begun_with == [7, 7, 7]  # as it is, it was trained already
+    assert len(notes) == 4 * 3
+    assert (
+        found[AS_IT_IS].real_loss
+        == np.mean([record["value_loss"] for record in subject.records], axis=-1).tolist()
+    )
+    for name, one in found.items():
+        assert np.shape(one.loss) == np.shape(one.real_loss) == (3, LANES), name
+        assert len(one.returns) == LANES
+        assert np.isfinite(one.loss).all(), name
+    assert found[REAL_ONLY].imagined_loss == found[PLAIN].imagined_loss == []
+    # Values of the healthy program learn from real steps; then all of the loss is of those.
+    critic = found["critic on real steps only"]
+    assert critic.loss == critic.real_loss
+    # The same play to begin with, so the first losses differ by what is changed alone.
+    np.testing.assert_allclose(found[REAL_ONLY].real_loss[0], critic.real_loss[0], rtol=0.05)
+    steady = replace(config, imagine=replace(config.imagine, critic_on="real"))
+    assert "critic on real steps only" not in list_courses(steady)
 
 
 # Faults that are built in; the two of real steps are in test_diagnose_seats.py and, with imagined

@@ -1,6 +1,6 @@
 """Imagination: its goals and play are those of the game, its ends and rewards worked by hand."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import equinox as eqx
@@ -12,12 +12,15 @@ import pytest
 from hopplus.config import NetConfig
 from hopplus.games import make_game
 from hopplus.games.game import views
+from hopplus.learning.auxiliary.imagined_rollouts import act_without_goals
+from hopplus.learning.from_run import make_learner
 from hopplus.models.opponent import OpponentPart, others_logits, others_views
 from hopplus.models.world import Prediction
 from hopplus.planning.dynamics import LearnedDynamics, Observation
 from hopplus.planning.imagined_rollouts import Imagination, ImaginedRollout
+from hopplus.players.actor import Actor
 from hopplus.types import Act, View
-from tiny_hop_plus import GAME, TINY, TrueWorld, jit, of_seat, random_like, same, setup
+from tiny_hop_plus import CONFIG, GAME, TINY, TrueWorld, jit, of_seat, random_like, same, setup
 
 STAY = 4
 
@@ -171,12 +174,15 @@ REWARDS = {
     "clipped": [[1.0, -1.0], [5.0, 2.0], [3.0, 4.0]],
     "zero": [[0.0, 0.0]] * 3,
 }
+# To mean 0.5 and deviation 2; those predicted have mean 8.5.
+SPREAD = np.std(REWARDS["predicted"])
+REWARDS["normalised"] = (0.5 + (np.array(REWARDS["predicted"]) - 8.5) / SPREAD * 2).tolist()
 
 
-@pytest.mark.parametrize("kind", ["predicted", "clipped", "zero"])
+@pytest.mark.parametrize("kind", list(REWARDS))
 @pytest.mark.parametrize("critic_on", ["real", "both"])
 def test_imagined_rewards_and_returns_by_hand(
-    kind: Literal["predicted", "clipped", "zero"], critic_on: Literal["real", "both"]
+    kind: Literal["predicted", "clipped", "normalised", "zero"], critic_on: Literal["real", "both"]
 ) -> None:
     """Two replicas of three steps; the first ends with its second step."""
     imagined_rollouts = setup().learner.auxiliary.imagined_rollouts
@@ -197,18 +203,67 @@ def test_imagined_rewards_and_returns_by_hand(
         ended=jnp.array([[False, False], [True, False], [False, False]]),
         last=jnp.array([[8.0, 16.0]]),
     )
+    known = jnp.array([-1.0, 5.0, 0.5, 2.0])  # of real rewards
     for opened in (True, False):
-        batch = imagined_rollouts.batch(dream, jnp.array([-1.0, 5.0]), jnp.array(opened))
+        batch = imagined_rollouts.batch(dream, known, jnp.array(opened))
         reward = np.array(REWARDS[kind])
-        np.testing.assert_allclose(batch.reward.reshape(3, 2), reward)
+        np.testing.assert_allclose(batch.reward.reshape(3, 2), reward, rtol=1e-5)
         last = reward[2] + 0.5 * np.array([8.0, 16.0])
         middle = reward[1] + 0.5 * np.array([0.0, last[1]])
         first = reward[0] + 0.5 * middle
-        np.testing.assert_allclose(batch.returns.reshape(3, 2), [first, middle, last])
+        wanted = [first, middle, last]
+        np.testing.assert_allclose(batch.returns.reshape(3, 2), wanted, rtol=1e-5)
         assert batch.imagined is not None
         assert batch.imagined.all()
         assert batch.present.tolist() == [opened] * 6
         assert batch.valued.tolist() == [opened and critic_on == "both"] * 6
+
+
+def test_the_real_ratio_follows_its_schedule() -> None:
+    """From half of the steps real to all of them, over 20 updates: replicas leave one by one, those
+    that stay with all of their steps."""
+    rollouts = setup().learner.auxiliary.imagined_rollouts
+    assert rollouts is not None
+    config = replace(rollouts.config, real_ratio=0.5, real_ratio_end=1.0, horizon=4)
+    rollouts = replace(rollouts, config=config)
+    # 128 real steps of a seat, so 32 replicas of 4 steps are half.
+    assert (rollouts.replicas, rollouts.updates) == (32, 20)
+    present = jnp.ones((3, rollouts.rows), bool)
+    batch: Any = SimpleBatch(present, present)
+    for update, ratio, replicas in ((0, 0.5, 32), (10, 0.75, 11), (19, 0.975, 1), (20, 1.0, 0)):
+        found = rollouts.scheduled(batch, jnp.array(update))
+        assert round(32 * (1 - ratio) / ratio) == replicas
+        for mask in (found.present, found.valued):
+            steps = mask.reshape(3, 4, 32)  # [sets, H, replicas]
+            assert steps[..., :replicas].all()
+            assert not steps[..., replicas:].any()
+    steady = replace(rollouts, config=replace(config, real_ratio_end=None))
+    assert steady.scheduled(batch, jnp.array(20)) is batch
+    # The other way round there must be room for what comes at the end.
+    later = replace(config, real_ratio=1.0, real_ratio_end=0.5)
+    assert replace(rollouts, config=later).replicas == 32
+
+
+@dataclass(frozen=True)
+class SimpleBatch:
+    present: jax.Array
+    valued: jax.Array
+
+
+def test_all_real_is_nothing_imagined() -> None:
+    config = replace(CONFIG, imagine=replace(CONFIG.imagine, real_ratio=1.0))
+    assert make_learner(config, {}).auxiliary.imagined_rollouts is None
+    later = replace(config.imagine, real_ratio_end=0.5)
+    learner = make_learner(replace(config, imagine=later), {})
+    assert learner.auxiliary.imagined_rollouts is not None
+
+
+def test_goals_in_imagination_can_be_zero() -> None:
+    config = replace(CONFIG, imagine=replace(CONFIG.imagine, goals="zero"))
+    for chosen, act in ((CONFIG, Actor.act), (config, act_without_goals)):
+        rollouts = make_learner(chosen, {}).auxiliary.imagined_rollouts
+        assert rollouts is not None
+        assert rollouts.act is act
 
 
 # Models of the others.

@@ -8,7 +8,14 @@ import numpy as np
 import pytest
 
 from hopplus.config import NetConfig, PPOConfig
-from hopplus.learning.ppo import Batch, explained, mean_of, normalised, ppo_loss
+from hopplus.learning.ppo import (
+    Batch,
+    explained,
+    mean_of,
+    normalised,
+    ppo_loss,
+    source_metrics,
+)
 from hopplus.models.nets import ActorCritic
 from hopplus.types import View
 
@@ -67,6 +74,72 @@ def test_by_hand() -> None:
     kl = np.mean([1.5 - 1 - np.log(1.5), 0.5 - 1 - np.log(0.5)])
     assert parts["kl"] == pytest.approx(kl, abs=1e-6)
     assert loss == pytest.approx(-0.2 + 0.5 * 1.625 - 0.1 * entropy, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("valued", "weight", "mixed"),
+    [
+        # Values of real steps alone: their loss weighs as much as without imagination.
+        ([True, True, False, False], 1.0, 1.625),
+        # All four alike: 2.25 and 1 of the real ones, 0.25 and 9 of the imagined.
+        ([True, True, True, True], 1.0, 12.5 / 4),
+        # An imagined one half as much as a real one.
+        ([True, True, True, True], 0.5, (3.25 + 0.5 * 9.25) / 3),
+        ([True, True, True, True], 0.0, 1.625),
+        # Of the imagined ones the last alone.
+        ([True, True, False, True], 1.0, (3.25 + 9.0) / 3),
+    ],
+)
+def test_the_weight_of_imagined_steps_by_hand(
+    valued: list[bool], weight: float, mixed: float
+) -> None:
+    batch = Batch(
+        view=make_view(4),
+        inferred=jnp.zeros((4, 0)),
+        action=jnp.array([0, 1, 0, 1]),
+        log_prob=jnp.log(jnp.array([0.5, 0.5, 0.5, 0.5])),
+        value=jnp.array([0.0, 2.0, 1.0, 1.0]),
+        reward=jnp.zeros(4),
+        returns=jnp.array([2.0, 2.0, 1.5, 4.0]),
+        present=jnp.ones(4, bool),
+        valued=jnp.array(valued),
+        imagined=jnp.array([False, False, True, True]),
+    )
+    over_rows = jax.vmap(policy_and_value, in_axes=(None, 0, 0))
+    given = over_rows(jnp.array(1.0), batch.view, batch.inferred)
+    found = jax.jit(lambda *given: ppo_loss(*given, batch, CONFIG, jnp.array(0.1), weight))
+    loss, parts = found(*given)
+    assert parts["value_loss"] == pytest.approx(1.625, abs=1e-6)  # of real steps, as without
+    assert parts["value_loss_mixed"] == pytest.approx(mixed, abs=1e-6)
+    # Policy as above, -0.2; of the imagined steps, advantages -1 and 1: -max(1.5, 1.2) and 0.5.
+    assert parts["imagined/policy_loss"] == pytest.approx((1.5 - 0.5) / 2, abs=1e-6)
+    entropy = -(0.75 * np.log(0.75) + 0.25 * np.log(0.25))
+    policy = (-0.2 + 0.5) / 2 - 0.1 * entropy
+    assert loss == pytest.approx(policy + 0.5 * mixed, abs=1e-6)
+
+
+def test_what_a_source_is_like_by_hand() -> None:
+    batch = Batch(
+        view=make_view(3),
+        inferred=jnp.array([[3.0, 4.0], [0.0, 0.0], [9.0, 9.0]]),
+        action=jnp.zeros(3, int),
+        log_prob=jnp.zeros(3),
+        value=jnp.array([1.0, 3.0, 99.0]),
+        reward=jnp.array([0.0, 4.0, 99.0]),
+        returns=jnp.array([5.0, 5.0, 7.0]),
+        present=jnp.array([True, True, False]),
+        valued=jnp.array([True, True, True]),
+    )
+    found = source_metrics("real", batch, batch.present, batch.valued)
+    assert {name: round(float(value), 4) for name, value in found.items()} == {
+        "real/reward": 2.0,
+        "real/reward_variance": 4.0,
+        "real/return": 5.6667,
+        "real/return_variance": 0.8889,
+        "real/value": 34.3333,
+        "real/value_variance": 2091.5557,
+        "real/goal_size": 2.5,  # the root of (9 + 16 + 0 + 0) / 4
+    }
 
 
 def test_absent_steps_never_count() -> None:

@@ -86,7 +86,17 @@ def test_everything_the_other_way() -> None:
             prior=GoalConfig("discrete", 3, "reconstruction", net=TINY),
         ),
         world=replace(WORLD, anneal=True, model=WorldConfig("cells", hidden=8)),
-        imagine=replace(IMAGINE, warm_up=0, gate=1.0, critic_on="both", reward="predicted"),
+        imagine=replace(
+            IMAGINE,
+            warm_up=0,
+            gate=1.0,
+            critic_on="both",
+            critic_weight=0.5,
+            reward="normalised",
+            goals="zero",
+            real_ratio=0.5,
+            real_ratio_end=0.9,
+        ),
     )
     before, after, metrics = two_updates(config)
     for name, value in metrics.items():
@@ -101,6 +111,13 @@ def test_everything_the_other_way() -> None:
     assert metrics["imagined/open"].tolist() == [1]
     assert metrics["imagined/value_loss"].shape == (1,)
     assert metrics["imagined/value_loss"][0] > 0
+    assert metrics["imagined/goal_size"].tolist() == [0]
+    assert metrics["real/goal_size"][0] > 0
+    for figure in ("reward", "reward_variance"):  # as they were brought to
+        np.testing.assert_allclose(
+            metrics[f"imagined/{figure}"], metrics[f"real/{figure}"], rtol=1e-3
+        )
+    assert 0 < metrics["real/share"][0] < 1
     assert metrics["goal/loss/prior_reconstruction"][0] > 0
     assert 0 < metrics["goal/loss/foresight"][0] < 3
     assert metrics["world/loss/planes"][0] > 0

@@ -12,6 +12,7 @@ from hopplus.diagnosis.finding import Check, conclude
 from hopplus.diagnosis.subject import replica_of
 from hopplus.diagnosis.value_loss.checks import (
     ValueLossEvidence,
+    check_courses,
     check_critic,
     check_experiments,
     check_explained,
@@ -23,8 +24,10 @@ from hopplus.diagnosis.value_loss.checks import (
     check_time,
     check_world,
 )
+from hopplus.diagnosis.value_loss.courses import PPO as PLAIN
+from hopplus.diagnosis.value_loss.courses import Course
 from hopplus.diagnosis.value_loss.diagnosis import ILLNESSES
-from hopplus.diagnosis.value_loss.experiments import Experiment
+from hopplus.diagnosis.value_loss.experiments import AS_IT_IS, REAL_ONLY, Experiment
 from hopplus.diagnosis.value_loss.models import OpponentErrors, WorldErrors
 from hopplus.diagnosis.value_loss.sources import (
     StepSource,
@@ -50,6 +53,8 @@ def evidence(**given: Any) -> ValueLossEvidence:
         "opponents",
         "goals_apart",
         "experiments",
+        "courses",
+        "over_time",
     )
     parts: dict[str, Any] = {name: given.get(name) for name in names}
     return ValueLossEvidence(**parts)
@@ -65,6 +70,7 @@ def source(**given: Any) -> StepSource:
         "return_variance": 1.0,
         "value_loss": 0.5,
         "explained": 0.5,
+        "goal": [0.0] * 5,
         "goal_size": 1.0,
         "goal_zero": 0.0,
     }
@@ -255,6 +261,33 @@ def test_data_and_worlds_stand_before_what_they_cause() -> None:
         assert conclude(checks, ILLNESSES).name == first
 
 
+def course(name: str, *by_seed: float) -> Course:
+    """Two updates with the same loss."""
+    loss = [list(by_seed)] * 2
+    return Course(name, loss, loss, [], [1.0] * len(by_seed))
+
+
+def test_what_is_said_of_experiments_from_the_start() -> None:
+    """Imagined steps are to blame where the loss is three times as large with them, and seeds agree
+    on that."""
+    without, ppo = course(REAL_ONLY, 1.0, 1.1, 0.9), course(PLAIN, 1.0, 1.0, 1.0)
+    for losses, fault in (
+        ((5.0, 5.1, 4.9), "imagination"),
+        ((2.0, 2.1, 1.9), None),  # not three times as large
+        ((0.5, 14.0, 0.6), None),  # one seed is no proof
+    ):
+        found = check_courses(evidence(courses=[course(AS_IT_IS, *losses), without, ppo]))
+        assert found is not None
+        assert found.fault == fault
+        assert f"{REAL_ONLY} 1.000 ± 0.248" in found.says
+        assert "of 3 seeds" in found.says
+    lost = course(AS_IT_IS, float("nan"), 1.0, 1.0)
+    found = check_courses(evidence(courses=[lost, without, ppo]))
+    assert found is not None
+    assert found.state == "unknown"
+    assert check_courses(evidence(courses=[])) is None
+
+
 # Figures.
 
 
@@ -280,6 +313,7 @@ def test_sources_by_hand() -> None:
     assert real.explained == pytest.approx(0.0)  # a value that is always the same
     assert real.goal_size == pytest.approx(np.sqrt(25 / 6))
     assert real.goal_zero == pytest.approx(2 / 3)
+    assert (real.goal[0], real.goal[2], real.goal[-1]) == (0.0, 0.0, 5.0)
     imagined_batch, other = found["imagined"]
     assert imagined_batch is not None
     assert other is not None
