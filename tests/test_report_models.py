@@ -61,7 +61,7 @@ def test_opponent_models_are_judged_by_what_the_others_did(
 ) -> None:
     """One pair by hand; and all of those who know what comes, or its contrary."""
     (game, _), seen = watched
-    told, expected = np.asarray(seen.told), np.asarray(seen.expected)
+    told, expected = np.asarray(seen.modelling), np.asarray(seen.expected)
     action = np.asarray(seen.trajectory.act.action)
     assert [row[:2] for row in sections[0].rows] == [
         [str(seat), str(other)] for seat in range(3) for other in range(3) if seat != other

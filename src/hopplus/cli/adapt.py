@@ -9,7 +9,7 @@ import tyro
 
 from hopplus.cli.paged import show
 from hopplus.cli.reading.options import check_options
-from hopplus.cli.reading.players import find_subject, game_of
+from hopplus.cli.reading.players import find_learned_players, game_of
 from hopplus.config import (
     LARGE,
     ConfigError,
@@ -87,7 +87,7 @@ class Adapt:
         if known and (other := known.strangers(background)):
             raise ConfigError(f"{self.references} was measured with another {' and '.join(other)}")
         self._check_learning(wanted)
-        subject = find_subject(
+        subject = find_learned_players(
             self.subject, self.game, self.steps, self.seeds, self.seed, self.runs
         )
         online = None

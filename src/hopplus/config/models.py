@@ -38,7 +38,7 @@ class NetConfig(Settings):
 
 @dataclass(frozen=True)
 class MemoryConfig(Settings):
-    """A recurrent memory of what a seat has seen, which its policy is told."""
+    """A recurrent memory of what a seat has seen, which its policy is given."""
 
     prefix: ClassVar[str] = "memory."
     kind: Literal["none", "episode", "trial"] = "none"
@@ -92,7 +92,7 @@ class OpponentConfig(Settings):
 
     prefix: ClassVar[str] = "opponent."
     goal: Literal["none", "caught", "hindsight"] = "none"
-    """What it is told: nothing, the kind of thing the player takes in the end, or the goal of a
+    """What it is given: nothing, the kind of thing the player takes in the end, or the goal of a
     view that the player has later on (needs --goal-run). The last two look into the future."""
     weighted: bool = False
     """Weigh classes by how rare they are."""

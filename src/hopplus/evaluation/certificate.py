@@ -107,7 +107,9 @@ class Certificate:
     def _measured(self, on_update: OnUpdate) -> References:
         table = self.table  # complains if it must, before anyone learns
         # Each seed has a replica that is an oracle and one that is not, which begin alike.
-        fresh, both = self._learned(self.drawing, None, [True, False], "told and blind", on_update)
+        fresh, both = self._learned(
+            self.drawing, None, [True, False], "oracle and blind", on_update
+        )
         of_blind = slice(1, None, 2)
         on_update(0, "measuring")
         returns = {
@@ -116,7 +118,7 @@ class Certificate:
             "random": self._returns(_rows(fresh, of_blind), oracle=False),
         }
         if self.others.any():
-            _, among = self._learned(table, self._apart, [True], "told among others", on_update)
+            _, among = self._learned(table, self._apart, [True], "oracle among others", on_update)
             on_update(0, "measuring")
             of_others = self._returns(among, oracle=True)
             returns["oracle"] = np.where(self.others, of_others, returns["oracle"])

@@ -50,7 +50,7 @@ class References:
         )
 
     def gaps(self) -> list[Estimate]:
-        """[K] what being told brings, over seeds."""
+        """[K] what the oracle gains, over seeds."""
         return [estimate(gap) for gap in (self.oracle - self.blind).T]
 
     @property
@@ -61,7 +61,7 @@ class References:
 
     @property
     def gap(self) -> Estimate:
-        """What being told brings on average over the mixtures, over seeds."""
+        """What the oracle gains on average over the mixtures, over seeds."""
         return estimate((self.oracle - self.blind)[:, self._compared].mean(axis=1))
 
     @property

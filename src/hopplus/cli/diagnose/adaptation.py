@@ -8,7 +8,7 @@ import tyro
 
 from hopplus.cli.diagnose.common import finish
 from hopplus.cli.reading.options import check_options
-from hopplus.cli.reading.players import find_subject, game_of
+from hopplus.cli.reading.players import find_learned_players, game_of
 from hopplus.config import ConfigError, GameConfig, check_range, default_game
 from hopplus.diagnosis.adaptation import ENOUGH_TRIALS, diagnose_adaptation
 from hopplus.diagnosis.introspection import introspect
@@ -50,7 +50,7 @@ class DiagnoseAdaptation:
         if any(name in PRESETS for name in self.subject):
             raise ConfigError("a preset has learned nothing yet: give a run, or exported players")
         game = make_game(game_of(self.subject, self.game))
-        subject = find_subject(self.subject, self.game, None, 1, 0, Path())
+        subject = find_learned_players(self.subject, self.game, None, 1, 0, Path())
         check_range("--seat", self.seat, 0, game.seats - 1)
         times = [time for time in TIMES if time < game.horizon]
         seeds = []

@@ -147,7 +147,7 @@ def _holding(names: Sequence[str], some: Sequence[str]) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True)
-class Subject:
+class LearnedPlayers:
     """Learned players by seat, of each of [S] seeds."""
 
     name: str
@@ -175,9 +175,9 @@ def _run_named(name: str) -> RunName | None:
     return said if said.path.exists() else None
 
 
-def find_subject(
+def find_learned_players(
     names: Sequence[str], game: GameConfig, steps: int | None, seeds: int, seed: int, runs: Path
-) -> Subject:
+) -> LearnedPlayers:
     """Whoever is meant: one run, any number of players' files, or one preset, which learns now."""
     first = names[0] if names else ""
     preset = kind_of(first) is Kind.PRESET
@@ -185,7 +185,7 @@ def find_subject(
         raise ConfigError("--steps is for presets: runs and players have learned already")
     if names and all(kind_of(name) is Kind.FILE for name in names):
         players = [{0: read_player(Path(name))} for name in names]
-        return Subject(", ".join(Path(name).stem for name in names), game, players)
+        return LearnedPlayers(", ".join(Path(name).stem for name in names), game, players)
     if len(names) != 1:
         raise ConfigError("give one run, one preset, or players exported by hopplus export")
     if preset:
@@ -210,7 +210,7 @@ def find_subject(
         found if said.seat is None else {said.seat: player_in(said, found)}
         for found in by_seed.values()
     ]
-    return Subject(str(said), config.game, players, run.path, config)
+    return LearnedPlayers(str(said), config.game, players, run.path, config)
 
 
 def neither(name: str) -> str:

@@ -119,7 +119,7 @@ def describe_predictions(
 def measure_in_play(seen: Watched, names: list[str]) -> Measures:
     """The figures of all that players with models expected, while they played, of others who had a
     choice."""
-    told = np.asarray(seen.told)  # [T, B, N, N]
+    told = np.asarray(seen.modelling)  # [T, B, N, N]
     likely = np.asarray(seen.expected)[told]
     log_probs = np.where(likely > 0, np.log(np.maximum(likely, LEAST)), -np.inf)
     action = np.broadcast_to(np.asarray(seen.trajectory.act.action)[:, :, None], told.shape)[told]

@@ -46,7 +46,7 @@ class Watched(eqx.Module):
 
     @property
     @eqx.filter_jit
-    def told(self) -> jax.Array:
+    def modelling(self) -> jax.Array:
         """[T, B, N, N] bool, where a seat that is present has a model of another who has a choice
         and the step is of the episode."""
         present = self.trajectory.present & self.of_episode[..., None]
@@ -62,8 +62,8 @@ class Watched(eqx.Module):
         or nobody a choice."""
         action = self.trajectory.act.action[:, :, None, :, None]
         likely = jnp.take_along_axis(self.expected, action, axis=-1)[..., 0]
-        missed = jnp.where(self.told, -jnp.log(jnp.maximum(likely, LEAST)), 0.0)
-        return missed.sum(axis=(0, 2, 3)) / self.told.sum(axis=(0, 2, 3))
+        missed = jnp.where(self.modelling, -jnp.log(jnp.maximum(likely, LEAST)), 0.0)
+        return missed.sum(axis=(0, 2, 3)) / self.modelling.sum(axis=(0, 2, 3))
 
 
 def game_of(seen: Watched, place: int) -> Watched:
@@ -153,8 +153,8 @@ def _expected(
         return jnp.zeros(legal.shape)
 
     def at(view: View, inferred: jax.Array, legal: jax.Array) -> jax.Array:
-        told = inferred[: actor.context.size]
-        others = predict_others(actor, one.params, view, jnp.roll(legal, -seat, axis=0), told)
+        known = inferred[: actor.context.size]
+        others = predict_others(actor, one.params, view, jnp.roll(legal, -seat, axis=0), known)
         own_first = jnp.concatenate([jnp.zeros((1, legal.shape[1])), others])
         return jnp.roll(own_first, seat, axis=0)
 

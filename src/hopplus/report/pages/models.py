@@ -84,7 +84,7 @@ def _held_out(measures: Measures) -> Section:
 
 def _of_training(config: TrainConfig, game: Game, lineup: Lineup, seen: Watched) -> list[Section]:
     sections = []
-    if bool(seen.told.any()):
+    if bool(seen.modelling.any()):
         sections.append(_foresight(game, seen))
     held = record_watched(game, lineup, seen)
     who, names = sitting(*seated(lineup)), seat_names(config)
