@@ -107,7 +107,11 @@ def test_the_weight_of_imagined_steps_by_hand(
     )
     over_rows = jax.vmap(policy_and_value, in_axes=(None, 0, 0))
     given = over_rows(jnp.array(1.0), batch.view, batch.inferred)
-    found = jax.jit(lambda *given: ppo_loss(*given, batch, CONFIG, jnp.array(0.1), weight))
+
+    @jax.jit
+    def found(logits: jax.Array, value: jax.Array) -> Any:
+        return ppo_loss(logits, value, batch, CONFIG, jnp.array(0.1), weight)
+
     loss, parts = found(*given)
     assert parts["value_loss"] == pytest.approx(1.625, abs=1e-6)  # of real steps, as without
     assert parts["value_loss_mixed"] == pytest.approx(mixed, abs=1e-6)
