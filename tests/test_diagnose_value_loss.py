@@ -179,6 +179,7 @@ def test_courses_begin_with_the_first_update(monkeypatch: pytest.MonkeyPatch) ->
     assert critic.loss == critic.real_loss
     # The same play to begin with, so the first losses differ by what is changed alone.
     np.testing.assert_allclose(found[REAL_ONLY].real_loss[0], critic.real_loss[0], rtol=0.05)
+    assert len({str(found[name].real_loss[-1]) for name in CONDITIONS[1:]}) == 3
     steady = replace(config, imagine=replace(config.imagine, critic_on="real"))
     assert "critic on real steps only" not in list_courses(steady)
 
