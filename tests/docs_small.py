@@ -12,6 +12,7 @@ from docs_markdown import Command, Step, read_steps
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
 TRANSLATED = ROOT / "README.zh-CN.md"  # has the commands of README.md, which are run
+TRANSLATIONS = (TRANSLATED, *sorted((ROOT / "docs").glob("*.zh-CN.md")))
 DOCUMENTS = (*sorted((ROOT / "docs").glob("*.md")), README)  # the longest at both ends
 
 MOST_SEEDS = 2

@@ -18,7 +18,15 @@ from docs_runner import (
     used_before_made,
     wrong_page,
 )
-from docs_small import DOCUMENTS, MOST_SEEDS, README, TRANSLATED, read_documents, small, stale
+from docs_small import (
+    DOCUMENTS,
+    MOST_SEEDS,
+    TRANSLATED,
+    TRANSLATIONS,
+    read_documents,
+    small,
+    stale,
+)
 
 
 def words_of(text: str) -> list[str]:
@@ -131,12 +139,14 @@ def test_a_stale_entry_is_named(table: str, monkeypatch: pytest.MonkeyPatch) -> 
     assert stale(read_documents()) == ["hopplus gone"]
 
 
-def test_both_languages_have_the_same_commands_in_the_same_order() -> None:
+@pytest.mark.parametrize("path", TRANSLATIONS, ids=lambda path: path.name)
+def test_both_languages_have_the_same_commands_in_the_same_order(path: Path) -> None:
     def shape(steps: list[Step]) -> list[object]:
         return [step.words if isinstance(step, Command) else "python" for step in steps]
 
-    documents = read_documents([README, TRANSLATED])
-    assert shape(documents[README]) == shape(documents[TRANSLATED])
+    original = path.with_name(path.name.replace(".zh-CN", ""))
+    documents = read_documents([original, path])
+    assert shape(documents[original]) == shape(documents[path])
 
 
 def test_options_named_in_running_text_are_known() -> None:
