@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -129,7 +130,8 @@ def test_rungs() -> None:
     whole = ("opponent", "goal", "world", "imagination")
     assert parts == [(), whole[:1], whole[:2], whole[:3], whole, ()]
     assert LADDER["imagination"].config == PRESETS["hop-plus"]
-    assert LADDER["tuned-ppo"].config.ppo == PRESETS["hop-plus"].ppo
+    tuned = replace(PRESETS["hop-plus"].ppo, value_weight=PRESETS["ppo"].ppo.value_weight)
+    assert LADDER["tuned-ppo"].config.ppo == tuned
     assert {LADDER[name].config.ppo for name in ("ppo", "opponent", "goal", "world")} == {
         PRESETS["ppo"].ppo
     }

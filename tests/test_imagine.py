@@ -253,6 +253,8 @@ class SimpleBatch:
 def test_all_real_is_nothing_imagined() -> None:
     config = replace(CONFIG, imagine=replace(CONFIG.imagine, real_ratio=1.0))
     assert make_learner(config, {}).auxiliary.imagined_rollouts is None
+    assert not config.imagines
+    assert CONFIG.imagines
     later = replace(config.imagine, real_ratio_end=0.5)
     learner = make_learner(replace(config, imagine=later), {})
     assert learner.auxiliary.imagined_rollouts is not None

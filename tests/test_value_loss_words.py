@@ -1,5 +1,6 @@
 """What the figures of a value loss are said to mean."""
 
+import re
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -8,7 +9,8 @@ import jax
 import numpy as np
 import pytest
 
-from hopplus.diagnosis.finding import Check, conclude
+from hopplus.cli import main
+from hopplus.diagnosis.finding import Check, conclude, read_illnesses
 from hopplus.diagnosis.subject import replica_of
 from hopplus.diagnosis.value_loss.checks import (
     ValueLossEvidence,
@@ -18,6 +20,7 @@ from hopplus.diagnosis.value_loss.checks import (
     check_explained,
     check_goals,
     check_horizon,
+    check_imagined_returns,
     check_opponents,
     check_scale,
     check_sources,
@@ -261,6 +264,27 @@ def test_data_and_worlds_stand_before_what_they_cause() -> None:
         assert conclude(checks, ILLNESSES).name == first
 
 
+@pytest.mark.parametrize(
+    ("imagined", "fault"),
+    [
+        ([-1.0, 0.0, 2.0, 9.0, 99.0], None),  # single ones may be large
+        ([-99.0, -13.0, 0.0, 1.0, 2.0], "imagined-returns"),
+        ([0.0, 0.0, 5.0, 13.0, 14.0], "imagined-returns"),
+    ],
+)
+def test_what_is_said_of_imagined_returns(imagined: list[float], fault: str | None) -> None:
+    """Three times what any real step has come to, which is 4 here."""
+    real = [source(returns=[-4.0, 0.0, 1.0, 2.0, 3.0]), source()]
+    sources = {"real": real, "imagined": [source(), source(returns=imagined)]}
+    found = check_imagined_returns(evidence(sources=sources))
+    assert found is not None
+    assert found.fault == fault
+    assert "larger than 4" in found.says
+    assert check_imagined_returns(evidence(sources={"real": real})) is None
+    nothing = {"real": [None], "imagined": [source()]}
+    assert check_imagined_returns(evidence(sources=nothing)) is None
+
+
 def course(name: str, *by_seed: float) -> Course:
     """Two updates with the same loss."""
     loss = [list(by_seed)] * 2
@@ -286,6 +310,20 @@ def test_what_is_said_of_experiments_from_the_start() -> None:
     assert found is not None
     assert found.state == "unknown"
     assert check_courses(evidence(courses=[])) is None
+
+
+def test_advice_names_options_that_exist(capsys: pytest.CaptureFixture[str]) -> None:
+    commands = ("train ppo", "diagnose seats ppo", "diagnose value-loss ppo", "adapt ppo")
+    known = ""
+    for command in commands:
+        with pytest.raises(SystemExit):
+            main([*command.split(), "--help-all"])
+        known += capsys.readouterr().out
+    options = set(re.findall(r"--[a-z][a-z.-]*[a-z]", known))
+    for diagnosis in ("seats", "value-loss", "models", "adaptation"):
+        for name, illness in read_illnesses(diagnosis).items():
+            named = set(re.findall(r"--[a-z][a-z.-]*[a-z]", illness.advice))
+            assert named <= options, name
 
 
 # Figures.

@@ -208,6 +208,11 @@ class TrainConfig(Settings):
         return replace(self, ppo=replace(self.ppo, anneal=False), **parts)
 
     @property
+    def imagines(self) -> bool:
+        """Whether anything is imagined in this run."""
+        return "imagination" in self.parts and self.imagine.least_real_ratio < 1
+
+    @property
     def fitted(self) -> dict[str, AuxiliaryConfig]:
         """The settings of those parts that are fitted beside the policy, by name."""
         # In the table's order, whatever that of --parts: each model has its own random numbers.

@@ -13,6 +13,7 @@ from hopplus.runs.tensorboard import Record, by_seed
 LOSSES = {
     "policy_loss": "policy_loss",
     "value_loss": "value_loss",
+    "value_loss_mixed": "value_loss_mixed",
     "entropy": "entropy",
     "kl": "approx_kl",
     "clipped": "clipfrac",

@@ -73,7 +73,7 @@ class DiagnoseValueLoss(Diagnosing):
             config = opened.config.steady  # experiments go on from where it ends
             games = min(config.ppo.games, QUICK_GAMES) if self.quick else config.ppo.games
             opened = replace(opened, config=replace(config, ppo=replace(config.ppo, games=games)))
-        imagines = "imagination" in opened.config.parts
+        imagines = opened.config.imagines
         total = opened.updates + PIECES + imagines * updates
         from_the_start = imagines and not opened.run and not self.quick
         if from_the_start:

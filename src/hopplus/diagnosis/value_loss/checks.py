@@ -167,6 +167,23 @@ def check_world(evidence: ValueLossEvidence) -> Check | None:
     )
 
 
+def check_imagined_returns(evidence: ValueLossEvidence) -> Check | None:
+    """Returns that nobody has had convict the world, even where each of its steps looks right."""
+    imagined = [one for one in evidence.sources.get("imagined", []) if one]
+    if not imagined or not evidence.real:
+        return None
+    most = max(abs(end) for one in evidence.real for end in (one.returns[0], one.returns[-1]))
+    usual = [max(-one.returns[1], one.returns[3]) for one in imagined]  # of nine tenths of steps
+    return Check(
+        "Imagined returns",
+        f"Returns of nine tenths of the imagined steps reach {join(usual, '.3g')}, by seat; no real"
+        f" one is larger than {most:.3g}.",
+        "imagined-returns" if max(usual) > LOUD * max(most, 1e-6) else None,
+        {"imagined": usual, "real": most},
+        "" if all_finite(usual, most) else DIVERGED,
+    )
+
+
 def check_goals(evidence: ValueLossEvidence) -> Check | None:
     """Goals in imagination against goals in play: at the same moments, and by their size."""
     apart, sources = evidence.goals_apart, evidence.sources
@@ -312,6 +329,7 @@ CHECKS: tuple[Callable[[ValueLossEvidence], Found], ...] = (
     check_targets,
     check_critic,
     check_world,
+    check_imagined_returns,
     check_goals,
     check_opponents,
     check_scale,

@@ -130,7 +130,7 @@ def make_auxiliary_learners(
         assert learner is not None
         made.append(learner(game, actor, settings, sets, config.updates))
     imagined_rollouts = None
-    if "imagination" in config.parts and config.imagine.least_real_ratio < 1:
+    if config.imagines:
         zero = config.imagine.goals == "zero"
         imagined_rollouts = ImaginedRollouts(
             game,

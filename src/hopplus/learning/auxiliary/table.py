@@ -133,8 +133,13 @@ AUXILIARY_MODELS: Registry[AuxiliaryModel] = Registry(
             charts=(
                 Chart(
                     "Imagination",
-                    "Share of seats whose gate is open, and of imagined episodes that end.",
-                    {"imagined/open": "gate open", "imagined/ended": "ended"},
+                    "Share of seats whose gate is open, of imagined episodes that end, and of real"
+                    " steps among those that the policy learns from.",
+                    {
+                        "imagined/open": "gate open",
+                        "imagined/ended": "ended",
+                        "real/share": "real steps",
+                    },
                 ),
                 Chart(
                     "Values, real and imagined",

@@ -25,8 +25,9 @@ CHARTS = (
     ),
     Chart(
         "Value loss by source",
-        "Mean squared error of the values, on real and on imagined play.",
-        {"value_loss": "real", "imagined/value_loss": "imagined"},
+        "Mean squared error of the values, on real and on imagined play, and on all that they learn"
+        " from.",
+        {"value_loss": "real", "imagined/value_loss": "imagined", "value_loss_mixed": "both"},
     ),
     *(chart for row in AUXILIARY_MODELS.values() for chart in row.charts),
     Chart("Entropy", "Of the policy, in nats.", {"entropy": "entropy"}),
