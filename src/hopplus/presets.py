@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from hopplus.config import (
+    LARGE,
     BeliefConfig,
     GoalConfig,
     GoalLearnerConfig,
@@ -57,6 +58,8 @@ PRESETS: Mapping[str, TrainConfig] = MappingProxyType(
         "ppo": TrainConfig(),
         "ppo-shared": TrainConfig(ppo=PPOConfig(parameters="shared")),
         "ppo-prosocial": TrainConfig(ppo=PPOConfig(prosociality=1.0)),
+        # Nothing clipped, and each step learned from once, in as many gradient steps as ppo takes.
+        "pg": TrainConfig(ppo=PPOConfig(epochs=1, minibatches=16, clip=LARGE, value_clip=LARGE)),
         "ppo-memory": TrainConfig(
             memory=MemoryConfig(kind="trial"), trial=5, train_against="all", steps=5_000_000
         ),
@@ -129,6 +132,7 @@ ABOUT: Mapping[str, str] = MappingProxyType(
         "ppo": "PPO self-play, every seat with parameters of its own",
         "ppo-shared": "PPO self-play, one set of parameters for all seats",
         "ppo-prosocial": "PPO self-play, every seat is rewarded with everyone's mean",
+        "pg": "policy gradient self-play: PPO with one pass and without clipping",
         "ppo-memory": "PPO with a memory, of one seat in trials against drawn co-players",
         "goal": "PPO with goals inferred and opponents modelled, without a world model",
         "goal-trial": "PPO with goals that foresee acts, of one seat among drawn co-players",
