@@ -51,7 +51,7 @@ SEATS = [name for name, fault in FAULTS.items() if fault.seats]
 
 
 def test_there_are_as_many_faults_as_promised() -> None:
-    assert len(FAULTS) == 8
+    assert len(FAULTS) == 9
     for fault in FAULTS.values():
         assert fault.seats or fault.value_loss
         assert fault.seats is None or fault.seats in ILLNESSES

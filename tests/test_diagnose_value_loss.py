@@ -142,7 +142,13 @@ def verdict(subject: Subject) -> Any:
 
 def test_faults_are_known_illnesses() -> None:
     named = {fault.value_loss for fault in FAULTS.values() if fault.value_loss}
-    assert named == {"wrong-seat-data", "steps-after-leaving", "world-rewards", "goal-mismatch"}
+    assert named == {
+        "wrong-seat-data",
+        "wrong-reward",
+        "steps-after-leaving",
+        "world-rewards",
+        "goal-mismatch",
+    }
     assert named <= set(ILLNESSES)
 
 

@@ -17,7 +17,7 @@ from hopplus.learning.auxiliary.imagined_rollouts import act_without_goals
 from hopplus.learning.auxiliary.learner import by_set
 from hopplus.learning.learner import Learner, Step
 from hopplus.learning.ppo import Batch
-from hopplus.learning.returns import episode_metrics
+from hopplus.learning.returns import episode_metrics, shared_reward
 from hopplus.models.part import Metrics
 from hopplus.planning.dynamics import LearnedDynamics, Observation, Transition
 from hopplus.types import Trajectory
@@ -37,6 +37,12 @@ def assemble_everyone(steps: Batch, count: int) -> Batch:
     batch = by_set(steps, count)
     everyone = jnp.ones_like(batch.present)
     return replace(batch, present=everyone, valued=everyone)
+
+
+def credit_first(reward: jax.Array, prosociality: float) -> jax.Array:
+    """Every seat is credited with what the first one gains: column 0 is read for all."""
+    shared = shared_reward(reward, prosociality)
+    return jnp.broadcast_to(shared[..., :1], shared.shape)
 
 
 def commit_half(old: Step, new: Step, updates: jax.Array) -> Step:
@@ -120,6 +126,12 @@ FAULTS: Mapping[str, Fault] = MappingProxyType(
             value_loss="wrong-seat-data",
             learner=_learner(assemble=assemble_first_seat),
             own=True,
+        ),
+        "first-reward": Fault(
+            "every seat is credited with the first seat's reward",
+            seats="wrong-reward",
+            value_loss="wrong-reward",
+            learner=_learner(credit=credit_first),
         ),
         "half-updates": Fault(
             f"seat {SEAT} is updated every second time",

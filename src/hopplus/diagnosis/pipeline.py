@@ -22,6 +22,9 @@ DIVERGED = (
     " (--ppo.learning-rate)."
 )
 
+NO_ROWS = (
+    "Where a seat has -, its rows are not of its own play, or have rewards that it did not get."
+)
 UNMATCHED = "Rows that are learned from cannot be matched with play: look whose play it is first."
 
 
@@ -86,7 +89,7 @@ def _fields(player: Any) -> dict[str, str]:
 
 
 def data_checks(data: DataAudit) -> list[Check]:
-    """Content hashes, and presence."""
+    """Content hashes, rewards, and presence."""
     wrong = []
     for seats, taken in zip(data.seats, data.taken_from, strict=True):
         if taken != seats:
@@ -97,6 +100,11 @@ def data_checks(data: DataAudit) -> list[Check]:
         for seats, one, own in zip(data.seats, data.hashes, data.own_hashes, strict=True)
     )
     says = f"Hashes of what each seat learned from are those of its own play ({hashes})."
+    credited = [
+        f"seat {_names(seats)} was credited with seat {other}'s reward"
+        for seats, other in zip(data.seats, data.credited, strict=True)
+        if other is not None
+    ]
     after_leaving = sum(data.after_leaving)
     gone = f"of which {after_leaving:,} are of seats that had left"
     return [
@@ -106,6 +114,11 @@ def data_checks(data: DataAudit) -> list[Check]:
             "wrong-seat-data" if wrong else None,
             dict(vars(data)),
             "" if all(data.rows) else "A seat did not play at all: give it more --ppo.games.",
+        ),
+        Check(
+            "The data: whose reward",
+            f"{'; '.join(credited)}." if credited else "No seat has another's rewards.",
+            "wrong-reward" if credited else None,
         ),
         Check(
             "The data: presence",
@@ -160,7 +173,7 @@ def target_check(targets: TargetAudit, mixing: bool) -> Check:
     return Check(
         "The data: what is learned",
         f"Largest difference from what was thought in play and added up anew, by seat: {shown}."
-        + (" Where a seat has -, its rows are not of its own play." if unmatched else ""),
+        + (f" {NO_ROWS}" if unmatched else ""),
         "wrong-targets" if off else None,
         dict(vars(targets)),
         "" if all_finite(*compared.values()) else UNMATCHED,
