@@ -14,7 +14,7 @@ import jax.numpy as jnp
 
 from hopplus.config import ConfigError, PartName, TrainConfig
 from hopplus.learning.auxiliary.imagined_rollouts import act_without_goals
-from hopplus.learning.auxiliary.learner import by_set
+from hopplus.learning.auxiliary.learner import Fitted, by_set
 from hopplus.learning.learner import Learner, Step
 from hopplus.learning.ppo import Batch
 from hopplus.learning.returns import episode_metrics, shared_reward
@@ -23,6 +23,7 @@ from hopplus.planning.dynamics import LearnedDynamics, Observation, Transition
 from hopplus.types import Trajectory
 
 SEAT = 2  # whom a fault of one seat hits
+ALONE = 1  # whom a fault of all seats but one spares
 
 
 def assemble_first_seat(steps: Batch, count: int) -> Batch:
@@ -64,6 +65,11 @@ def commit_third(old: Step, new: Step, updates: jax.Array) -> Step:
     return jax.tree.map(smaller, before, after), state
 
 
+def commit_one_seat(old: Fitted, new: Fitted) -> Fitted:
+    """Models of one seat alone are updated; those of all others stay as they were."""
+    return jax.tree.map(lambda before, after: before.at[ALONE].set(after[ALONE]), old, new)
+
+
 def log_elsewhere(so_far: jax.Array, trajectory: Trajectory) -> tuple[jax.Array, Metrics]:
     """Returns are logged under the next seat's number."""
     returns, metrics = episode_metrics(so_far, trajectory)
@@ -83,6 +89,19 @@ class LoudDynamics(LearnedDynamics):
 def _learner(**functions: Any) -> Callable[[Learner], Learner]:
     """With functions of the learner in the place of the right ones."""
     return lambda learner: replace(learner, **functions)
+
+
+def _models(*names: str, **functions: Any) -> Callable[[Learner], Learner]:
+    """With functions of the parts that are named, or of all, in the place of the right ones."""
+
+    def changed(learner: Learner) -> Learner:
+        parts = tuple(
+            replace(part, **functions) if part.name in names or not names else part
+            for part in learner.auxiliary.parts
+        )
+        return replace(learner, auxiliary=replace(learner.auxiliary, parts=parts))
+
+    return changed
 
 
 def _imagined_rollouts(**functions: Any) -> Callable[[Learner], Learner]:
@@ -137,6 +156,13 @@ FAULTS: Mapping[str, Fault] = MappingProxyType(
             f"seat {SEAT} is updated every second time",
             seats="fewer-updates",
             learner=_learner(commit=commit_half),
+            own=True,
+        ),
+        "one-seat-models": Fault(
+            f"models of seat {ALONE} alone are updated",
+            seats="fewer-updates",
+            learner=_models(commit=commit_one_seat),
+            needs=("opponent",),
             own=True,
         ),
         "step-size": Fault(

@@ -10,8 +10,10 @@ from hopplus.diagnosis.audit import DataAudit, TargetAudit, data_audit, target_a
 from hopplus.diagnosis.finding import Check, all_finite, join
 from hopplus.diagnosis.step_audit import (
     BufferAudit,
+    FitAudit,
     StepAudit,
     buffer_audits,
+    fit_audits,
     log_audit,
     step_audit,
 )
@@ -53,6 +55,7 @@ def pipeline_checks(subject: Subject) -> list[Check]:
         )
     )
     checks += [buffer_check(buffer) for buffer in buffer_audits(learner, now, 0)]
+    checks += [fit_check(fits) for fits in fit_audits(learner, now, 0)]
     return [*checks, *step_checks(step_audit(lab, now, lesson, 0))]
 
 
@@ -146,6 +149,17 @@ def buffer_check(buffer: BufferAudit) -> Check:
         figures=dict(vars(buffer)),
         unknown="" if all(buffer.fill) else "Train until there is play of every seat to keep.",
         decides=False,
+    )
+
+
+def fit_check(fits: FitAudit) -> Check:
+    """Gradient steps of one part's models."""
+    return Check(
+        f"Updates: {fits.part}",
+        f"Gradient steps of the {fits.part} models by seat: {join(fits.counts, ',')}; there should"
+        f" be {fits.expected:,}.",
+        "fewer-updates" if any(count != fits.expected for count in fits.counts) else None,
+        dict(vars(fits)),
     )
 
 

@@ -1,7 +1,8 @@
 """What the parts that learn beside the policy have in common."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeAlias, TypeVar
 
 import equinox as eqx
 import jax
@@ -19,6 +20,9 @@ from hopplus.types import Params
 
 Tree = TypeVar("Tree")
 CHECKED = 128  # fresh steps of each seat that a part is measured on
+
+
+Fitted: TypeAlias = tuple[Params, optax.OptState]  # [sets, ...] what a round of fitting replaces
 
 
 class FitState(eqx.Module):
@@ -41,6 +45,8 @@ class AuxiliaryLearner:
     config: Any  # an `AuxiliaryConfig`
     seats: np.ndarray  # [sets, k]
     updates: int  # how many there will be
+    # How a round of fitting replaces what was there; a field, for the diagnosis to put another in.
+    commit: Callable[[Fitted, Fitted], Fitted] = lambda old, new: new
     name: ClassVar[str]  # in `AUXILIARY_MODELS`, and of its metrics
 
     @property
@@ -92,6 +98,13 @@ class AuxiliaryLearner:
         """The state of a set before the first gradient step."""
         return self.optimiser.init(own)
 
+    def count_fits(self, optimiser: optax.OptState) -> jax.Array:
+        """[sets] the gradient steps that parameters have come by, as the optimiser's own state
+        counts them; the fewest, where a set has several models."""
+        _, count = optax.tree.get_all_with_path(optimiser, "count")[0]
+        fewest: jax.Array = count.reshape(len(self.seats), -1).min(axis=1)
+        return fewest
+
     def init(self, param_sets: PlayerParams, played: Transitions) -> FitState:
         """With an empty buffer for play shaped as that [T, B, ...]."""
         rows = self.rows(played)
@@ -131,6 +144,8 @@ class AuxiliaryLearner:
         own, optimiser, losses = jax.vmap(of_set)(
             param_sets, auxiliary.optimiser, jnp.asarray(self.seats), keys
         )
+        before = (self.own(param_sets), auxiliary.optimiser)
+        own, optimiser = self.commit(before, (own, optimiser))
         return self.with_own(param_sets, own), FitState(optimiser, auxiliary.buffer), losses
 
     def descend(
@@ -168,7 +183,7 @@ class AuxiliaryLearner:
         key_measure, key_fit = jax.random.split(key)
         found = self.measure(param_sets, played, key_measure)
         auxiliary = FitState(auxiliary.optimiser, self.keep(auxiliary.buffer, played, updates))
-        every, rounds = self.config.every, jnp.int32(0)
+        every = self.config.every
         if every:
             fit = jax.jit(self.fit)  # which is traced once: for the shapes, and for the round
             shapes = jax.eval_shape(fit, param_sets, auxiliary, key_fit)[2]
@@ -181,12 +196,11 @@ class AuxiliaryLearner:
                 auxiliary,
                 key_fit,
             )
-            rounds = updates // every + 1
             found |= {f"loss/{name}": value for name, value in losses.items()}
         # [sets] at how many steps of the buffer each set's own seats were present.
         seen = jnp.moveaxis(present_in(self.game, auxiliary.buffer)[..., self.seats], -2, 0)
         found["fill"] = seen.reshape(len(self.seats), -1).sum(axis=1)
-        found["fits"] = jnp.full(len(self.seats), rounds * self.config.fits)
+        found["fits"] = self.count_fits(auxiliary.optimiser)
         return (
             param_sets,
             auxiliary,
