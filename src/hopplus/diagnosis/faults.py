@@ -13,14 +13,16 @@ import jax
 import jax.numpy as jnp
 
 from hopplus.config import ConfigError, PartName, TrainConfig
+from hopplus.games.game import Game
 from hopplus.learning.auxiliary.imagined_rollouts import act_without_goals
 from hopplus.learning.auxiliary.learner import Fitted, by_set
+from hopplus.learning.auxiliary.transitions import Transitions, other_samples
 from hopplus.learning.learner import Learner, Step
 from hopplus.learning.ppo import Batch
 from hopplus.learning.returns import episode_metrics, shared_reward
 from hopplus.models.part import Metrics
 from hopplus.planning.dynamics import LearnedDynamics, Observation, Transition
-from hopplus.types import Trajectory
+from hopplus.types import Sample, Trajectory
 
 SEAT = 2  # whom a fault of one seat hits
 ALONE = 1  # whom a fault of all seats but one spares
@@ -68,6 +70,16 @@ def commit_third(old: Step, new: Step, updates: jax.Array) -> Step:
 def commit_one_seat(old: Fitted, new: Fitted) -> Fitted:
     """Models of one seat alone are updated; those of all others stay as they were."""
     return jax.tree.map(lambda before, after: before.at[ALONE].set(after[ALONE]), old, new)
+
+
+def sample_everyone(
+    game: Game, transition: Transitions, seat: jax.Array, goals: jax.Array
+) -> Sample:
+    """A player that has left is learned from like any other, as one that stays of its own will."""
+    samples = other_samples(game, transition, seat, goals)
+    legal = samples.view.legal | ~samples.present[:, :1]
+    view = replace(samples.view, legal=legal)
+    return replace(samples, view=view, present=jnp.ones_like(samples.present))
 
 
 def log_elsewhere(so_far: jax.Array, trajectory: Trajectory) -> tuple[jax.Array, Metrics]:
@@ -181,6 +193,13 @@ FAULTS: Mapping[str, Fault] = MappingProxyType(
             seats="steps-after-leaving",
             value_loss="steps-after-leaving",
             learner=_learner(assemble=assemble_everyone),
+        ),
+        "after-exit": Fault(
+            "models of the others learn from steps after these have left",
+            seats="steps-after-leaving",
+            value_loss="steps-after-leaving",
+            learner=_models("opponent", sample=sample_everyone),
+            needs=("opponent",),
         ),
         "loud-world": Fault(
             "the world model's rewards are 20 times too large",

@@ -1,9 +1,11 @@
 """One more update, looked into: whose play is learned from, how far steps go, what is logged."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
+
+import numpy as np
 
 from hopplus.config import flat
 from hopplus.diagnosis.audit import DataAudit, TargetAudit, data_audit, target_audit
@@ -17,7 +19,8 @@ from hopplus.diagnosis.step_audit import (
     log_audit,
     step_audit,
 )
-from hopplus.diagnosis.subject import Subject, replica_of
+from hopplus.diagnosis.subject import Record, Subject, replica_of
+from hopplus.learning.auxiliary.table import AUXILIARY_MODELS
 
 DIVERGED = (
     "Some figures are not numbers: look in the log where that begins, and take a smaller step size"
@@ -55,6 +58,7 @@ def pipeline_checks(subject: Subject) -> list[Check]:
         )
     )
     checks += [buffer_check(buffer) for buffer in buffer_audits(learner, now, 0)]
+    checks += sample_checks(subject.records)
     checks += [fit_check(fits) for fits in fit_audits(learner, now, 0)]
     return [*checks, *step_checks(step_audit(lab, now, lesson, 0))]
 
@@ -150,6 +154,23 @@ def buffer_check(buffer: BufferAudit) -> Check:
         unknown="" if all(buffer.fill) else "Train until there is play of every seat to keep.",
         decides=False,
     )
+
+
+def sample_checks(records: Sequence[Record]) -> Iterator[Check]:
+    """Samples of players that had left, of each part that counts them as it learns."""
+    for row in AUXILIARY_MODELS.values():
+        name = f"{row.prefix}/absent"
+        counted = [record[name] for record in records if name in record]
+        if not counted:
+            continue
+        absent = np.sum(counted, axis=(0, 1))  # over updates and replicas
+        yield Check(
+            f"Samples: {row.prefix}",
+            f"So many samples of players that had left were learned from by the {row.prefix} models"
+            f" of each seat: {join(absent, ',')}.",
+            "steps-after-leaving" if absent.any() else None,
+            {"absent": absent.tolist()},
+        )
 
 
 def fit_check(fits: FitAudit) -> Check:

@@ -74,6 +74,11 @@ class AuxiliaryLearner:
         """How well one set foresees samples of the play that it has not learned from."""
         raise NotImplementedError
 
+    def tally(self, samples: Any) -> Metrics:
+        """What is counted of a set's samples as they are learned from; nothing, unless a model
+        says so."""
+        return {}
+
     def measured_on(self, played: Transitions) -> int:
         """How many samples of that play it is measured on, of each set."""
         return CHECKED
@@ -130,23 +135,24 @@ class AuxiliaryLearner:
     def fit(
         self, param_sets: PlayerParams, auxiliary: FitState, key: jax.Array
     ) -> tuple[PlayerParams, FitState, Metrics]:
-        """A round of gradient steps, and the mean losses [sets]."""
+        """A round of gradient steps, the mean losses [sets], and what is counted of samples."""
 
         def of_set(
             player_params: PlayerParams, state: optax.OptState, seats: jax.Array, key: jax.Array
         ) -> tuple[Params, optax.OptState, Metrics]:
             count = self.config.fits * self.config.batch
-            return self.descend(
-                player_params, state, self.draw(auxiliary.buffer, seats, key, count)
-            )
+            samples = self.draw(auxiliary.buffer, seats, key, count)
+            own, state, losses = self.descend(player_params, state, samples)
+            named = {f"loss/{name}": value for name, value in losses.items()}
+            return own, state, named | self.tally(samples)
 
         keys = jax.random.split(key, len(self.seats))
-        own, optimiser, losses = jax.vmap(of_set)(
+        own, optimiser, found = jax.vmap(of_set)(
             param_sets, auxiliary.optimiser, jnp.asarray(self.seats), keys
         )
         before = (self.own(param_sets), auxiliary.optimiser)
         own, optimiser = self.commit(before, (own, optimiser))
-        return self.with_own(param_sets, own), FitState(optimiser, auxiliary.buffer), losses
+        return self.with_own(param_sets, own), FitState(optimiser, auxiliary.buffer), found
 
     def descend(
         self, player_params: PlayerParams, state: optax.OptState, samples: Any
@@ -187,8 +193,8 @@ class AuxiliaryLearner:
         if every:
             fit = jax.jit(self.fit)  # which is traced once: for the shapes, and for the round
             shapes = jax.eval_shape(fit, param_sets, auxiliary, key_fit)[2]
-            none = {name: jnp.zeros(leaf.shape) for name, leaf in shapes.items()}
-            param_sets, auxiliary, losses = jax.lax.cond(
+            none = {name: jnp.zeros(leaf.shape, leaf.dtype) for name, leaf in shapes.items()}
+            param_sets, auxiliary, fitted = jax.lax.cond(
                 updates % every == 0,
                 fit,
                 lambda param_sets, auxiliary, key: (param_sets, auxiliary, none),
@@ -196,7 +202,7 @@ class AuxiliaryLearner:
                 auxiliary,
                 key_fit,
             )
-            found |= {f"loss/{name}": value for name, value in losses.items()}
+            found |= fitted
         # [sets] at how many steps of the buffer each set's own seats were present.
         seen = jnp.moveaxis(present_in(self.game, auxiliary.buffer)[..., self.seats], -2, 0)
         found["fill"] = seen.reshape(len(self.seats), -1).sum(axis=1)
