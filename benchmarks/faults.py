@@ -75,7 +75,8 @@ class FaultBench:
     """Games side by side in a diagnosis of the value loss."""
     game: GameConfig = field(default_factory=default_game)
     seats_preset: str = "ppo"
-    """What the diagnosis of seats is tried on."""
+    """What the diagnosis of seats is tried on; where a fault needs parts that it lacks, the other
+    is."""
     value_preset: str = "hop-plus"
     """What the diagnosis of the value loss is tried on."""
     json: bool = False
@@ -130,7 +131,10 @@ class FaultBench:
                 yield self._value_loss(name, on_step)
 
     def _seats(self, name: str, on_step: OnStep) -> Trials:
-        config = replace(PRESETS[self.seats_preset], game=self.game, steps=self.steps)
+        needs = () if name == NONE else FAULTS[name].needs
+        lacking = set(needs) - set(PRESETS[self.seats_preset].parts)
+        preset = self.value_preset if lacking else self.seats_preset
+        config = replace(PRESETS[preset], game=self.game, steps=self.steps)
         fault = find_fault(None if name == NONE else name, config)
         laboratory = make_laboratory(config, fault, self.runs)
 
@@ -141,7 +145,7 @@ class FaultBench:
                 ablation_steps=self.steps,
                 fewer_rungs=True,
             )
-            subject = train_subject(self.seats_preset, laboratory, seed, lambda note: None)
+            subject = train_subject(preset, laboratory, seed, lambda note: None)
             return diagnose_seats(subject, fault, settings, lambda note: None).verdict.name
 
         return self._counted("seats", name, fault.seats, diagnose, self.runs, on_step)

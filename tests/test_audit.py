@@ -15,8 +15,8 @@ from hopplus.diagnosis.pipeline import data_checks, target_check
 from hopplus.diagnosis.step_audit import LogAudit, log_audit
 from hopplus.diagnosis.subject import replica_of
 from hopplus.learning.learner import Learner
-from tiny_audit import ROWS, audit, batches, faults, learners, played, present
-from tiny_diagnosis import faulty
+from tiny_audit import REWARD, ROWS, audit, batches, faults, learners, played, present
+from tiny_diagnosis import fault_of, faulty
 
 
 def test_play_of_ones_own() -> None:
@@ -37,14 +37,15 @@ def test_play_of_ones_own() -> None:
 def test_a_fault_is_one_wrong_function() -> None:
     """A learner with a fault differs from a healthy one in one function, and in nothing else."""
     healthy = learners()["healthy"]
-    for name in ("first-seat", "half-updates", "step-size", "logged-elsewhere", "gone-kept"):
+    of_learner = ("half-updates", "step-size", "logged-elsewhere", "gone-kept", "first-reward")
+    for name in ("first-seat", *of_learner):
         found = FAULTS[name].learner(healthy)
         other = [
             one.name
             for one in fields(found)
             if vars(found)[one.name] is not vars(healthy)[one.name]
         ]
-        assert other in (["assemble"], ["commit"], ["log_episodes"]), name
+        assert other in (["assemble"], ["commit"], ["log_episodes"], ["credit"]), name
         assert type(found) is Learner
 
 
@@ -57,6 +58,30 @@ def test_everyone_learns_from_the_first() -> None:
     says = data_checks(found)[0].says
     assert "seat 1 learned from seat 0's play; seat 2 learned from seat 0's play." in says
     assert "seat 0 learned" not in says
+
+
+@pytest.mark.parametrize("kind", ["", "prosocial, "])
+def test_everyone_is_credited_with_the_firsts_reward(kind: str) -> None:
+    """The play is a seat's own; of rewards alone it is said whose they are."""
+    found = audit(f"{kind}first reward" if kind else "first-reward")
+    assert found.taken_from == found.seats
+    assert found.credited == [None, 0, 0]
+    assert found.after_leaving == [0, 0, 0]
+    assert faults(found) == (None, None)
+    assert fault_of(data_checks(found), REWARD) == "wrong-reward"
+    says = data_checks(found)[1].says
+    assert says == (
+        "seat 1 was credited with seat 0's reward; seat 2 was credited with seat 0's reward."
+    )
+    for name in ("healthy", "first-seat", "gone-kept", "prosocial"):
+        assert fault_of(data_checks(audit(name)), REWARD) is None, name
+
+
+def test_a_set_of_all_seats_with_one_reward() -> None:
+    found = audit("shared, first reward")
+    assert found.taken_from == found.seats == [[0, 1, 2]]
+    assert found.credited == [0]
+    assert fault_of(data_checks(found), REWARD) == "wrong-reward"
 
 
 def test_two_seats_that_are_exchanged() -> None:

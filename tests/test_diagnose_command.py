@@ -176,6 +176,7 @@ def test_verdicts_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     """By seeds that no two diagnoses share; nothing is trained here."""
     seeds: dict[str, list[int]] = {"ppo": [], "hop-plus": []}
     built: list[str] = []
+    judged: list[str] = []
 
     def make_laboratory(config: Any, fault: Any, replicas: int) -> Any:
         built.append(fault.about)
@@ -186,7 +187,8 @@ def test_verdicts_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
         return laboratory
 
     def seats_verdict(subject: Any, *given: Any) -> Any:
-        wrong = len(seeds["ppo"]) % 3 == 0
+        judged.append(subject.about)
+        wrong = len(judged) % 3 == 0
         name = "unexplained" if wrong else subject.seats or "healthy"
         return SimpleNamespace(verdict=SimpleNamespace(name=name))
 
@@ -220,7 +222,8 @@ def test_verdicts_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found[1].said == {"unequal-game": 2, "unexplained": 1}
     assert found[1].expected == "unequal-game"
     assert seeds["ppo"][:3] == [0, 5, 10]
-    assert seeds["hop-plus"][:3] == [0, 4, 8]
+    assert seeds["hop-plus"][:3] == [0, 5, 10]  # seats, of a fault that plain PPO has no part for
+    assert seeds["hop-plus"][-3:] == [0, 4, 8]
     assert len(notes) == 3 * len(found) == 3 * len(built)
     few = list(replace(made, faults=("none", "loud-world")).trials(notes.append))
     assert [(trials.command, trials.fault) for trials in few] == [

@@ -32,6 +32,8 @@ from hopplus.presets import PRESETS
 from tiny_diagnosis import (
     CONFIG,
     GAME,
+    LANES,
+    MODELS,
     NONE,
     SETTINGS,
     faulty,
@@ -51,7 +53,7 @@ SEATS = [name for name, fault in FAULTS.items() if fault.seats]
 
 
 def test_there_are_as_many_faults_as_promised() -> None:
-    assert len(FAULTS) == 8
+    assert len(FAULTS) == 11
     for fault in FAULTS.values():
         assert fault.seats or fault.value_loss
         assert fault.seats is None or fault.seats in ILLNESSES
@@ -79,6 +81,25 @@ def test_updates_that_are_left_out_are_counted() -> None:
         check for check in seats_diagnosis("half-updates").checks if check.title == "Updates"
     ]
     assert found.figures == {"counts": [10, 10, 6], "expected": 10}  # of updates 0 to 4, the even
+
+
+def test_models_that_are_not_updated_are_counted() -> None:
+    """By seat, in the audit and in the log."""
+    found = seats_diagnosis("one-seat-models")
+    (check,) = [check for check in found.checks if check.title == "Updates: opponent"]
+    expected = 5 * MODELS.opponent.fits  # of updates 0 to 4
+    assert check.figures == {"part": "opponent", "counts": [0, expected, 0], "expected": expected}
+    last = faulty("one-seat-models").records[-1]
+    assert last["opponent/fits"] == [[0, expected, 0]] * LANES
+
+
+def test_samples_of_players_that_have_left_are_told() -> None:
+    """Of every seat's models; none where nothing is wrong with them."""
+    for name, wrong in (("after-exit", True), ("one-seat-models", False)):
+        (check,) = [
+            check for check in seats_diagnosis(name).checks if check.title == "Samples: opponent"
+        ]
+        assert [count > 0 for count in check.figures["absent"]] == [wrong] * 3
 
 
 @pytest.mark.parametrize("name", [n for n in SEATS if FAULTS[n].value_loss])

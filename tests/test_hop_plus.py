@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 
 from hopplus.config import PARTS, AuxiliaryConfig
+from hopplus.diagnosis.faults import FAULTS
+from hopplus.games.grid import STAY
 from hopplus.learning.auxiliary.goal import GoalLearner
 from hopplus.learning.auxiliary.opponent import OpponentLearner
 from hopplus.learning.auxiliary.table import AUXILIARY_MODELS, gate_of
@@ -216,6 +218,34 @@ def test_what_absent_seats_do_and_think_teaches_nothing() -> None:
     assert metrics["goal/fill"].tolist() == present.sum(axis=(0, 1)).tolist()
 
 
+def test_samples_of_players_that_have_left_are_counted() -> None:
+    """None is learned from; with the fault all are, and what is measured stays the same."""
+    s = setup()
+    assert not plainly_learned()[3]["opponent/absent"].any()
+    healthy: Any = next(part for part in s.learner.auxiliary.parts if part.name == "opponent")
+    faulty: Any = FAULTS["after-exit"].learner(s.learner).auxiliary.parts[0]
+
+    @jit
+    def drawn() -> Any:
+        def of(part: Any) -> Any:
+            samples = part.draw(part.rows(s.played), jnp.array([0]), jax.random.key(0), 64)
+            score = part.score(of_seat(s.param_sets, 0), samples, s.played)
+            return samples, part.tally(samples)["absent"], score
+
+        return of(healthy), of(faulty)
+
+    (_, none, score), (found, absent, score_2) = drawn()
+    left = np.asarray(found.left)
+    # A player that is not there stands on no cell of its own plane.
+    nowhere = ~np.asarray(found.samples.view.planes[..., 0]).any(axis=(2, 3))
+    np.testing.assert_array_equal(left, nowhere)
+    assert (int(none), int(absent)) == (0, left.sum())
+    assert 0 < left.sum() < left.size
+    assert (found.samples.joint[..., 0][left] == STAY).all()
+    for name in ("count", "hit"):
+        np.testing.assert_array_equal(score[name], score_2[name])
+
+
 def test_games_that_a_seat_is_not_in_teach_it_nothing() -> None:
     """Seat 0 is gone from four games: other boards and actions there change the others' minds."""
     s = setup()
@@ -295,8 +325,8 @@ def test_fitting_waits_for_its_turn() -> None:
             assert changed_fields(param_sets) == ({"opponents"} if fits else set())
             assert same(auxiliary.optimiser, s.auxiliary_state.parts["opponent"].optimiser) != fits
             assert metrics["opponent/fill"].min() > 0  # it keeps what it sees all the same
-            rounds = updates // every + 1 if every else 0
-            assert metrics["opponent/fits"].tolist() == [rounds * OPPONENT.fits] * 3
+            # Counted in the state that it goes on with, which has none before.
+            assert metrics["opponent/fits"].tolist() == [OPPONENT.fits * fits] * 3
 
 
 # Goals that hindsight selects, among those the policy learns with.

@@ -16,6 +16,7 @@ from hopplus.learning.learner import Learner, Lesson
 from tiny_diagnosis import PPO, fault_of, faulty, with_ppo
 
 WHOSE, PRESENCE = "The data: whose play", "The data: presence"
+REWARD = "The data: whose reward"
 ROWS = PPO.steps
 
 
@@ -25,6 +26,13 @@ def learners() -> dict[str, Learner]:
         "healthy": healthy,
         "first-seat": FAULTS["first-seat"].learner(healthy),
         "gone-kept": FAULTS["gone-kept"].learner(healthy),
+        "first-reward": FAULTS["first-reward"].learner(healthy),
+        "shared, first reward": FAULTS["first-reward"].learner(
+            make_learner(with_ppo(parameters="shared"), {})
+        ),
+        "prosocial, first reward": FAULTS["first-reward"].learner(
+            make_learner(with_ppo(prosociality=0.5), {})
+        ),
         "shared": make_learner(with_ppo(parameters="shared"), {}),
         "shared, gone kept": FAULTS["gone-kept"].learner(
             make_learner(with_ppo(parameters="shared"), {})

@@ -5,15 +5,17 @@ from functools import cache
 from typing import Any
 
 from hopplus.config import NetConfig, PPOConfig, StagHuntConfig, TrainConfig
-from hopplus.diagnosis.faults import Fault, find_fault
+from hopplus.diagnosis.faults import FAULTS, Fault, find_fault
 from hopplus.diagnosis.seats.checks import SeatsDiagnosis, SeatsSettings, diagnose_seats
 from hopplus.diagnosis.subject import Subject, make_laboratory, train_subject
+from tiny_hop_plus import CONFIG as HOP_PLUS
 
 GAME = StagHuntConfig(size=3, seats=3, hares=2, horizon=12)
 _GAME = "--game.size 3 --game.seats 3 --game.hares 2 --game.horizon 12"
 GAME_OPTIONS = _GAME.split()
 PPO = PPOConfig(games=16, unroll=8, minibatches=2, epochs=1)
 CONFIG = TrainConfig(game=GAME, net=NetConfig(hidden=8), ppo=PPO, steps=5 * PPO.steps)
+MODELS = replace(HOP_PLUS, steps=5 * PPO.steps)  # of which a fault takes the parts that it needs
 LANES = 4  # as many as a diagnosis of the value loss has
 EPISODES = 300
 SETTINGS = SeatsSettings(episodes=EPISODES, ablate=False)
@@ -30,8 +32,10 @@ def trained(config: TrainConfig, fault: Fault = NONE, replicas: int = LANES) -> 
 
 @cache
 def faulty(name: str | None) -> Subject:
-    """Plain PPO with a fault of that name built in."""
-    return trained(CONFIG, find_fault(name, CONFIG))
+    """Plain PPO with a fault of that name built in, and with the parts that the fault needs."""
+    needs = FAULTS[name].needs if name else ()
+    config = replace(MODELS, parts=needs) if needs else CONFIG
+    return trained(config, find_fault(name, config))
 
 
 @cache

@@ -4,6 +4,7 @@ own code."""
 import hashlib
 from collections import Counter
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import equinox as eqx
@@ -58,10 +59,15 @@ def _all_views(game: Game, states: State) -> View:
     return jax.vmap(jax.vmap(lambda state: views(game, state)))(states)
 
 
-def seat_rows(game: Game, trajectory: Trajectory, prosociality: float) -> list[SeatRows]:
-    """[N] what each seat saw, did and got in a trajectory [T, B, ...] of one replica."""
+def seat_rows(
+    game: Game, trajectory: Trajectory, prosociality: float, credited: int | None = None
+) -> list[SeatRows]:
+    """[N] what each seat saw, did and got in a trajectory [T, B, ...] of one replica; or would
+    have got, were all of them `credited` with the reward of one seat."""
     seen = jax.device_get(_all_views(game, trajectory.state))
     reward = _shared(np.asarray(trajectory.outcome.reward), prosociality)
+    if credited is not None:
+        reward = np.broadcast_to(reward[..., credited, None], reward.shape)
     present = np.asarray(trajectory.present)
     found = []
     for seat in range(game.seats):
@@ -91,19 +97,33 @@ class DataAudit:
     taken_from: list[list[int] | None]  # [sets] the seats whose rows they are; None: nobody's
     after_leaving: list[int]  # [sets] rows learned from of a seat that had left
     rows: list[int]  # [sets] rows learned from
+    credited: list[int | None]  # [sets] the seat whose rewards they carry instead of their own
     presence: list[float]  # [sets] share of the steps at which its seats were present
 
 
 def data_audit(learner: Learner, trajectory: Trajectory, lesson: Lesson) -> DataAudit:
     """Hold what was learned from (`lesson`, of one replica) against what was played."""
     prosociality = learner.config.prosociality
-    own = seat_rows(learner.game, trajectory, prosociality)
     sets = learner.auxiliary.seats
     batch = jax.device_get(lesson.batch)
-    audits = [
-        _set_audit(own, batch, number, seats.tolist(), prosociality > 0)
-        for number, seats in enumerate(sets)
-    ]
+
+    @cache
+    def rows(credited: int | None) -> list[SeatRows]:
+        return seat_rows(learner.game, trajectory, prosociality, credited)
+
+    def audited(number: int, seats: list[int]) -> tuple[Any, ...]:
+        def found(credited: int | None) -> tuple[Any, ...]:
+            audit = _set_audit(rows(credited), batch, number, seats, prosociality > 0)
+            return (*audit, credited)
+
+        own = found(None)
+        if own[2] == seats:
+            return own
+        # Its own play, but for the rewards? Then they are somebody's, or it is nobody's play.
+        others = (found(seat) for seat in range(learner.game.seats))
+        return next((other for other in others if other[2] == seats), own)
+
+    audits = [audited(number, seats.tolist()) for number, seats in enumerate(sets)]
     columns = map(list, zip(*audits, strict=True))
     present = np.asarray(trajectory.present).mean(axis=(0, 1))
     presence = [float(present[seats].mean()) for seats in sets]

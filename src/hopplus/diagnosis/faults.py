@@ -13,16 +13,19 @@ import jax
 import jax.numpy as jnp
 
 from hopplus.config import ConfigError, PartName, TrainConfig
+from hopplus.games.game import Game
 from hopplus.learning.auxiliary.imagined_rollouts import act_without_goals
-from hopplus.learning.auxiliary.learner import by_set
+from hopplus.learning.auxiliary.learner import Fitted, by_set
+from hopplus.learning.auxiliary.transitions import Transitions, other_samples
 from hopplus.learning.learner import Learner, Step
 from hopplus.learning.ppo import Batch
-from hopplus.learning.returns import episode_metrics
+from hopplus.learning.returns import episode_metrics, shared_reward
 from hopplus.models.part import Metrics
 from hopplus.planning.dynamics import LearnedDynamics, Observation, Transition
-from hopplus.types import Trajectory
+from hopplus.types import Sample, Trajectory
 
 SEAT = 2  # whom a fault of one seat hits
+ALONE = 1  # whom a fault of all seats but one spares
 
 
 def assemble_first_seat(steps: Batch, count: int) -> Batch:
@@ -37,6 +40,12 @@ def assemble_everyone(steps: Batch, count: int) -> Batch:
     batch = by_set(steps, count)
     everyone = jnp.ones_like(batch.present)
     return replace(batch, present=everyone, valued=everyone)
+
+
+def credit_first(reward: jax.Array, prosociality: float) -> jax.Array:
+    """Every seat is credited with what the first one gains: column 0 is read for all."""
+    shared = shared_reward(reward, prosociality)
+    return jnp.broadcast_to(shared[..., :1], shared.shape)
 
 
 def commit_half(old: Step, new: Step, updates: jax.Array) -> Step:
@@ -58,6 +67,21 @@ def commit_third(old: Step, new: Step, updates: jax.Array) -> Step:
     return jax.tree.map(smaller, before, after), state
 
 
+def commit_one_seat(old: Fitted, new: Fitted) -> Fitted:
+    """Models of one seat alone are updated; those of all others stay as they were."""
+    return jax.tree.map(lambda before, after: before.at[ALONE].set(after[ALONE]), old, new)
+
+
+def sample_everyone(
+    game: Game, transition: Transitions, seat: jax.Array, goals: jax.Array
+) -> Sample:
+    """A player that has left is learned from like any other, as one that stays of its own will."""
+    samples = other_samples(game, transition, seat, goals)
+    legal = samples.view.legal | ~samples.present[:, :1]
+    view = replace(samples.view, legal=legal)
+    return replace(samples, view=view, present=jnp.ones_like(samples.present))
+
+
 def log_elsewhere(so_far: jax.Array, trajectory: Trajectory) -> tuple[jax.Array, Metrics]:
     """Returns are logged under the next seat's number."""
     returns, metrics = episode_metrics(so_far, trajectory)
@@ -77,6 +101,19 @@ class LoudDynamics(LearnedDynamics):
 def _learner(**functions: Any) -> Callable[[Learner], Learner]:
     """With functions of the learner in the place of the right ones."""
     return lambda learner: replace(learner, **functions)
+
+
+def _models(*names: str, **functions: Any) -> Callable[[Learner], Learner]:
+    """With functions of the parts that are named, or of all, in the place of the right ones."""
+
+    def changed(learner: Learner) -> Learner:
+        parts = tuple(
+            replace(part, **functions) if part.name in names or not names else part
+            for part in learner.auxiliary.parts
+        )
+        return replace(learner, auxiliary=replace(learner.auxiliary, parts=parts))
+
+    return changed
 
 
 def _imagined_rollouts(**functions: Any) -> Callable[[Learner], Learner]:
@@ -121,10 +158,23 @@ FAULTS: Mapping[str, Fault] = MappingProxyType(
             learner=_learner(assemble=assemble_first_seat),
             own=True,
         ),
+        "first-reward": Fault(
+            "every seat is credited with the first seat's reward",
+            seats="wrong-reward",
+            value_loss="wrong-reward",
+            learner=_learner(credit=credit_first),
+        ),
         "half-updates": Fault(
             f"seat {SEAT} is updated every second time",
             seats="fewer-updates",
             learner=_learner(commit=commit_half),
+            own=True,
+        ),
+        "one-seat-models": Fault(
+            f"models of seat {ALONE} alone are updated",
+            seats="fewer-updates",
+            learner=_models(commit=commit_one_seat),
+            needs=("opponent",),
             own=True,
         ),
         "step-size": Fault(
@@ -143,6 +193,13 @@ FAULTS: Mapping[str, Fault] = MappingProxyType(
             seats="steps-after-leaving",
             value_loss="steps-after-leaving",
             learner=_learner(assemble=assemble_everyone),
+        ),
+        "after-exit": Fault(
+            "models of the others learn from steps after these have left",
+            seats="steps-after-leaving",
+            value_loss="steps-after-leaving",
+            learner=_models("opponent", sample=sample_everyone),
+            needs=("opponent",),
         ),
         "loud-world": Fault(
             "the world model's rewards are 20 times too large",

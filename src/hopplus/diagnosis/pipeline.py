@@ -1,27 +1,35 @@
 """One more update, looked into: whose play is learned from, how far steps go, what is logged."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
+
+import numpy as np
 
 from hopplus.config import flat
 from hopplus.diagnosis.audit import DataAudit, TargetAudit, data_audit, target_audit
 from hopplus.diagnosis.finding import Check, all_finite, join
 from hopplus.diagnosis.step_audit import (
     BufferAudit,
+    FitAudit,
     StepAudit,
     buffer_audits,
+    fit_audits,
     log_audit,
     step_audit,
 )
-from hopplus.diagnosis.subject import Subject, replica_of
+from hopplus.diagnosis.subject import Record, Subject, replica_of
+from hopplus.learning.auxiliary.table import AUXILIARY_MODELS
 
 DIVERGED = (
     "Some figures are not numbers: look in the log where that begins, and take a smaller step size"
     " (--ppo.learning-rate)."
 )
 
+NO_ROWS = (
+    "Where a seat has -, its rows are not of its own play, or have rewards that it did not get."
+)
 UNMATCHED = "Rows that are learned from cannot be matched with play: look whose play it is first."
 
 
@@ -50,6 +58,8 @@ def pipeline_checks(subject: Subject) -> list[Check]:
         )
     )
     checks += [buffer_check(buffer) for buffer in buffer_audits(learner, now, 0)]
+    checks += sample_checks(subject.records)
+    checks += [fit_check(fits) for fits in fit_audits(learner, now, 0)]
     return [*checks, *step_checks(step_audit(lab, now, lesson, 0))]
 
 
@@ -86,7 +96,7 @@ def _fields(player: Any) -> dict[str, str]:
 
 
 def data_checks(data: DataAudit) -> list[Check]:
-    """Content hashes, and presence."""
+    """Content hashes, rewards, and presence."""
     wrong = []
     for seats, taken in zip(data.seats, data.taken_from, strict=True):
         if taken != seats:
@@ -97,6 +107,11 @@ def data_checks(data: DataAudit) -> list[Check]:
         for seats, one, own in zip(data.seats, data.hashes, data.own_hashes, strict=True)
     )
     says = f"Hashes of what each seat learned from are those of its own play ({hashes})."
+    credited = [
+        f"seat {_names(seats)} was credited with seat {other}'s reward"
+        for seats, other in zip(data.seats, data.credited, strict=True)
+        if other is not None
+    ]
     after_leaving = sum(data.after_leaving)
     gone = f"of which {after_leaving:,} are of seats that had left"
     return [
@@ -106,6 +121,11 @@ def data_checks(data: DataAudit) -> list[Check]:
             "wrong-seat-data" if wrong else None,
             dict(vars(data)),
             "" if all(data.rows) else "A seat did not play at all: give it more --ppo.games.",
+        ),
+        Check(
+            "The data: whose reward",
+            f"{'; '.join(credited)}." if credited else "No seat has another's rewards.",
+            "wrong-reward" if credited else None,
         ),
         Check(
             "The data: presence",
@@ -136,6 +156,34 @@ def buffer_check(buffer: BufferAudit) -> Check:
     )
 
 
+def sample_checks(records: Sequence[Record]) -> Iterator[Check]:
+    """Samples of players that had left, of each part that counts them as it learns."""
+    for row in AUXILIARY_MODELS.values():
+        name = f"{row.prefix}/absent"
+        counted = [record[name] for record in records if name in record]
+        if not counted:
+            continue
+        absent = np.sum(counted, axis=(0, 1))  # over updates and replicas
+        yield Check(
+            f"Samples: {row.prefix}",
+            f"So many samples of players that had left were learned from by the {row.prefix} models"
+            f" of each seat: {join(absent, ',')}.",
+            "steps-after-leaving" if absent.any() else None,
+            {"absent": absent.tolist()},
+        )
+
+
+def fit_check(fits: FitAudit) -> Check:
+    """Gradient steps of one part's models."""
+    return Check(
+        f"Updates: {fits.part}",
+        f"Gradient steps of the {fits.part} models by seat: {join(fits.counts, ',')}; there should"
+        f" be {fits.expected:,}.",
+        "fewer-updates" if any(count != fits.expected for count in fits.counts) else None,
+        dict(vars(fits)),
+    )
+
+
 def mixing(subject: Subject) -> bool:
     """Whether hindsight's goals are mixed into what the policy learns from."""
     until = max((part.relabels_until for part in subject.learner.auxiliary.parts), default=0.0)
@@ -160,7 +208,7 @@ def target_check(targets: TargetAudit, mixing: bool) -> Check:
     return Check(
         "The data: what is learned",
         f"Largest difference from what was thought in play and added up anew, by seat: {shown}."
-        + (" Where a seat has -, its rows are not of its own play." if unmatched else ""),
+        + (f" {NO_ROWS}" if unmatched else ""),
         "wrong-targets" if off else None,
         dict(vars(targets)),
         "" if all_finite(*compared.values()) else UNMATCHED,

@@ -84,6 +84,28 @@ def buffer_audits(learner: Learner, learning: Learning, replica: int) -> list[Bu
 
 
 @dataclass(frozen=True)
+class FitAudit:
+    """How often one part was fitted: [sets] gradient steps, as the state that is kept counts
+    them."""
+
+    part: str
+    counts: list[int]
+    expected: int  # of which there should have been so many
+
+
+def fit_audits(learner: Learner, learning: Learning, replica: int) -> list[FitAudit]:
+    """Every part that is fitted at all."""
+    states = replica_of(learning.auxiliary_state.parts, replica)
+    found = []
+    for part in learner.auxiliary.parts:
+        if part.config.every:
+            rounds = -(-int(learning.updates) // part.config.every)  # the first update has one
+            counts = np.asarray(part.count_fits(states[part.name].optimiser))
+            found.append(FitAudit(part.name, counts.tolist(), rounds * part.config.fits))
+    return found
+
+
+@dataclass(frozen=True)
 class StepAudit:
     """How often and by how much each set of parameters was changed."""
 

@@ -73,6 +73,7 @@ class Learner:
     # Functions by which it works, as fields: the diagnosis tries itself on learners in which one of
     # them makes a mistake, and wants them to be alike in everything else.
     assemble: Callable[[Batch, int], Batch] = by_set  # steps [T, B, n] for each set of parameters
+    credit: Callable[[jax.Array, float], jax.Array] = shared_reward  # [..., N] what each is to gain
     commit: Callable[[Step, Step, jax.Array], Step] = lambda old, new, updates: new
     log_episodes: Callable[[jax.Array, Trajectory], tuple[jax.Array, Metrics]] = episode_metrics
 
@@ -223,7 +224,7 @@ class Learner:
         value = jnp.concatenate([trajectory.act.value[:, :, seats], value_after[None]])
         present_after = jax.vmap(self.game.present)(plays.state)
         present = jnp.concatenate([trajectory.present, present_after[None]])[:, :, seats]
-        reward = shared_reward(trajectory.outcome.reward, c.prosociality)[:, :, seats]
+        reward = self.credit(trajectory.outcome.reward, c.prosociality)[:, :, seats]
         over_seats = jax.vmap(lambda_returns, in_axes=(1, 1, 1, None, None, None), out_axes=1)
         over_games = jax.vmap(over_seats, in_axes=(1, 1, 1, 1, None, None), out_axes=1)
         # A prosocial seat goes on gaining after it has left, so its value goes on too.

@@ -14,7 +14,7 @@ from hopplus.cli.paged import this_command, written
 from hopplus.cli.reading.options import check_options
 from hopplus.cli.reading.players import neither
 from hopplus.config import ConfigError, GameConfig, TrainConfig, default_game
-from hopplus.diagnosis.faults import Fault, find_fault
+from hopplus.diagnosis.faults import FAULTS, Fault, find_fault
 from hopplus.diagnosis.finding import Diagnosis
 from hopplus.diagnosis.subject import (
     OnLesson,
@@ -32,6 +32,7 @@ from hopplus.report.terminal import print_sections
 from hopplus.runs.checkpoint import write_durably
 from hopplus.runs.folder import RunFolder, clear_errors, open_run
 
+FAULT_HELP = f"Build a fault into the preset, to see it found: {', '.join(FAULTS)}."
 MARKS = {"fine": "good", "fault": "bad", "unknown": "unknown"}  # as pages name them
 
 
@@ -62,9 +63,7 @@ class Diagnosing:
     """Seed of everything random."""
     quick: bool = False
     """A rough answer in under two minutes."""
-    fault: str | None = None
-    """Build a fault into the preset, to see it found: strength, first-seat, half-updates,
-    step-size, logged-elsewhere, gone-kept, loud-world, zero-goals."""
+    fault: Annotated[str | None, tyro.conf.arg(help=FAULT_HELP)] = None
     out: Path | None = None
     """Folder for the page and the JSON file; when not given, `diagnosis` in the run, or here."""
     json: bool = False

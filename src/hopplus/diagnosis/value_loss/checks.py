@@ -1,7 +1,7 @@
 """What is looked at to know why the value loss is large: by source, by seat, over time, and with
 parts of it switched off."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from hopplus.diagnosis.audit import data_audit, target_audit
 from hopplus.diagnosis.finding import Check, Found, all_finite, join
-from hopplus.diagnosis.pipeline import DIVERGED, data_checks, mixing, target_check
+from hopplus.diagnosis.pipeline import DIVERGED, data_checks, mixing, sample_checks, target_check
 from hopplus.diagnosis.subject import Subject
 from hopplus.diagnosis.value_loss.courses import PPO, Course
 from hopplus.diagnosis.value_loss.experiments import AS_IT_IS, REAL_ONLY, Experiment
@@ -119,6 +119,11 @@ def check_targets(evidence: ValueLossEvidence) -> Check:
     subject = evidence.subject
     found = target_audit(subject.learner, subject.learning, evidence.lesson, 0)
     return target_check(found, mixing(subject))
+
+
+def check_samples(evidence: ValueLossEvidence) -> Iterator[Check]:
+    """What models learned from."""
+    return sample_checks(evidence.subject.records)
 
 
 def check_critic(evidence: ValueLossEvidence) -> Check | None:
@@ -327,6 +332,7 @@ CHECKS: tuple[Callable[[ValueLossEvidence], Found], ...] = (
     check_sources,
     check_data,
     check_targets,
+    check_samples,
     check_critic,
     check_world,
     check_imagined_returns,

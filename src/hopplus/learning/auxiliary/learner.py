@@ -1,7 +1,8 @@
 """What the parts that learn beside the policy have in common."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeAlias, TypeVar
 
 import equinox as eqx
 import jax
@@ -19,6 +20,9 @@ from hopplus.types import Params
 
 Tree = TypeVar("Tree")
 CHECKED = 128  # fresh steps of each seat that a part is measured on
+
+
+Fitted: TypeAlias = tuple[Params, optax.OptState]  # [sets, ...] what a round of fitting replaces
 
 
 class FitState(eqx.Module):
@@ -41,6 +45,8 @@ class AuxiliaryLearner:
     config: Any  # an `AuxiliaryConfig`
     seats: np.ndarray  # [sets, k]
     updates: int  # how many there will be
+    # How a round of fitting replaces what was there; a field, for the diagnosis to put another in.
+    commit: Callable[[Fitted, Fitted], Fitted] = lambda old, new: new
     name: ClassVar[str]  # in `AUXILIARY_MODELS`, and of its metrics
 
     @property
@@ -68,6 +74,11 @@ class AuxiliaryLearner:
         """How well one set foresees samples of the play that it has not learned from."""
         raise NotImplementedError
 
+    def tally(self, samples: Any) -> Metrics:
+        """What is counted of a set's samples as they are learned from; nothing, unless a model
+        says so."""
+        return {}
+
     def measured_on(self, played: Transitions) -> int:
         """How many samples of that play it is measured on, of each set."""
         return CHECKED
@@ -91,6 +102,13 @@ class AuxiliaryLearner:
     def init_optimiser(self, own: Params) -> optax.OptState:
         """The state of a set before the first gradient step."""
         return self.optimiser.init(own)
+
+    def count_fits(self, optimiser: optax.OptState) -> jax.Array:
+        """[sets] the gradient steps that parameters have come by, as the optimiser's own state
+        counts them; the fewest, where a set has several models."""
+        _, count = optax.tree.get_all_with_path(optimiser, "count")[0]
+        fewest: jax.Array = count.reshape(len(self.seats), -1).min(axis=1)
+        return fewest
 
     def init(self, param_sets: PlayerParams, played: Transitions) -> FitState:
         """With an empty buffer for play shaped as that [T, B, ...]."""
@@ -117,21 +135,24 @@ class AuxiliaryLearner:
     def fit(
         self, param_sets: PlayerParams, auxiliary: FitState, key: jax.Array
     ) -> tuple[PlayerParams, FitState, Metrics]:
-        """A round of gradient steps, and the mean losses [sets]."""
+        """A round of gradient steps, the mean losses [sets], and what is counted of samples."""
 
         def of_set(
             player_params: PlayerParams, state: optax.OptState, seats: jax.Array, key: jax.Array
         ) -> tuple[Params, optax.OptState, Metrics]:
             count = self.config.fits * self.config.batch
-            return self.descend(
-                player_params, state, self.draw(auxiliary.buffer, seats, key, count)
-            )
+            samples = self.draw(auxiliary.buffer, seats, key, count)
+            own, state, losses = self.descend(player_params, state, samples)
+            named = {f"loss/{name}": value for name, value in losses.items()}
+            return own, state, named | self.tally(samples)
 
         keys = jax.random.split(key, len(self.seats))
-        own, optimiser, losses = jax.vmap(of_set)(
+        own, optimiser, found = jax.vmap(of_set)(
             param_sets, auxiliary.optimiser, jnp.asarray(self.seats), keys
         )
-        return self.with_own(param_sets, own), FitState(optimiser, auxiliary.buffer), losses
+        before = (self.own(param_sets), auxiliary.optimiser)
+        own, optimiser = self.commit(before, (own, optimiser))
+        return self.with_own(param_sets, own), FitState(optimiser, auxiliary.buffer), found
 
     def descend(
         self, player_params: PlayerParams, state: optax.OptState, samples: Any
@@ -168,12 +189,12 @@ class AuxiliaryLearner:
         key_measure, key_fit = jax.random.split(key)
         found = self.measure(param_sets, played, key_measure)
         auxiliary = FitState(auxiliary.optimiser, self.keep(auxiliary.buffer, played, updates))
-        every, rounds = self.config.every, jnp.int32(0)
+        every = self.config.every
         if every:
             fit = jax.jit(self.fit)  # which is traced once: for the shapes, and for the round
             shapes = jax.eval_shape(fit, param_sets, auxiliary, key_fit)[2]
-            none = {name: jnp.zeros(leaf.shape) for name, leaf in shapes.items()}
-            param_sets, auxiliary, losses = jax.lax.cond(
+            none = {name: jnp.zeros(leaf.shape, leaf.dtype) for name, leaf in shapes.items()}
+            param_sets, auxiliary, fitted = jax.lax.cond(
                 updates % every == 0,
                 fit,
                 lambda param_sets, auxiliary, key: (param_sets, auxiliary, none),
@@ -181,12 +202,11 @@ class AuxiliaryLearner:
                 auxiliary,
                 key_fit,
             )
-            rounds = updates // every + 1
-            found |= {f"loss/{name}": value for name, value in losses.items()}
+            found |= fitted
         # [sets] at how many steps of the buffer each set's own seats were present.
         seen = jnp.moveaxis(present_in(self.game, auxiliary.buffer)[..., self.seats], -2, 0)
         found["fill"] = seen.reshape(len(self.seats), -1).sum(axis=1)
-        found["fits"] = jnp.full(len(self.seats), rounds * self.config.fits)
+        found["fits"] = self.count_fits(auxiliary.optimiser)
         return (
             param_sets,
             auxiliary,

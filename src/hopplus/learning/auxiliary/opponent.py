@@ -1,7 +1,8 @@
 """Models of the others' actions, learned while playing: for each seat one of each other."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
@@ -9,8 +10,14 @@ import jax.numpy as jnp
 import optax
 
 from hopplus.config import ConfigError, OpponentLearnerConfig, PretrainOpponent
+from hopplus.games.game import Game
 from hopplus.learning.auxiliary.learner import AuxiliaryLearner, flat, number_among
-from hopplus.learning.auxiliary.transitions import Transitions, draw_present, other_samples
+from hopplus.learning.auxiliary.transitions import (
+    Transitions,
+    draw_present,
+    other_samples,
+    present_in,
+)
 from hopplus.models.nets import Mlp
 from hopplus.models.opponent import OpponentModel, OpponentPart
 from hopplus.models.part import Metrics
@@ -19,11 +26,21 @@ from hopplus.players.parameters import PlayerParams
 from hopplus.types import Sample
 
 
+class Drawn(NamedTuple):
+    """Samples [N - 1, count] of each other, and whether it had left by then, whatever the sample
+    says of it."""
+
+    samples: Sample
+    left: jax.Array
+
+
 @dataclass(frozen=True)
 class OpponentLearner(AuxiliaryLearner):
     """Each set of parameters learns what its seats see the others do."""
 
     config: OpponentLearnerConfig
+    # What a step tells of the others; a field, for the diagnosis to put another in.
+    sample: Callable[[Game, Transitions, jax.Array, jax.Array], Sample] = other_samples
     name: ClassVar[str] = "opponent"
 
     @property
@@ -44,14 +61,16 @@ class OpponentLearner(AuxiliaryLearner):
     def rows(self, played: Transitions) -> Transitions:
         return flat(Transitions(played.state, played.joint, inferred=played.inferred))
 
-    def score(self, player_params: PlayerParams, samples: Sample, played: Transitions) -> Metrics:
-        """By class [A]: how many actions there were, and how many of them were the likeliest."""
+    def score(self, player_params: PlayerParams, samples: Drawn, played: Transitions) -> Metrics:
+        """By class [A]: how many actions there were, and how many of them were the likeliest; of
+        others that were there."""
         part = self.part
 
-        def of_other(model: OpponentModel, samples: Sample) -> Metrics:
+        def of_other(model: OpponentModel, drawn: Drawn) -> Metrics:
+            samples, left = drawn
             logits = jax.vmap(model)(samples.view, samples.goal)
             action = samples.joint[:, 0]
-            counts = jax.vmap(part.weight)(samples)[:, None]
+            counts = jnp.where(left, 0.0, jax.vmap(part.weight)(samples))[:, None]
             classes = jax.nn.one_hot(action, part.actions) * counts
             hit = (logits.argmax(axis=-1) == action)[:, None]
             return {"count": classes.sum(axis=0), "hit": (classes * hit).sum(axis=0)}
@@ -61,34 +80,41 @@ class OpponentLearner(AuxiliaryLearner):
         total = jnp.maximum(sums["count"].sum(), 1.0)
         return {**sums, "accuracy": sums["hit"].sum() / total}
 
+    def tally(self, samples: Drawn) -> Metrics:
+        """`absent` is how many of them are learned from though the other had left."""
+        learned = jax.vmap(jax.vmap(self.part.weight))(samples.samples) > 0
+        return {"absent": (learned & samples.left).sum()}
+
     def descend(
-        self, player_params: PlayerParams, state: optax.OptState, samples: Sample
+        self, player_params: PlayerParams, state: optax.OptState, samples: Drawn
     ) -> tuple[OpponentModel, optax.OptState, Metrics]:
         descend = super().descend
 
         def of_other(model: OpponentModel, state: optax.OptState, samples: Sample) -> Any:
             return descend(self.with_own(player_params, model), state, samples)
 
-        models, state, losses = jax.vmap(of_other)(self.own(player_params), state, samples)
+        models, state, losses = jax.vmap(of_other)(self.own(player_params), state, samples.samples)
         return models, state, {name: value.mean() for name, value in losses.items()}
 
-    def draw(self, rows: Transitions, seats: jax.Array, key: jax.Array, count: int) -> Sample:
+    def draw(self, rows: Transitions, seats: jax.Array, key: jax.Array, count: int) -> Drawn:
         """[N - 1, count] samples of each other, of steps at which the own seat is present; those of
         others that are not have no weight."""
         transitions, seat = draw_present(self.game, rows, seats, key, count)
         found = jax.vmap(self._samples)(transitions, seat, number_among(self.seats, seat))
-        by_other: Sample = jax.tree.map(lambda leaf: jnp.moveaxis(leaf, 1, 0), found)
+        by_other: Drawn = jax.tree.map(lambda leaf: jnp.moveaxis(leaf, 1, 0), found)
         return by_other
 
-    def _samples(self, transition: Transitions, seat: jax.Array, own: jax.Array) -> Sample:
+    def _samples(self, transition: Transitions, seat: jax.Array, own: jax.Array) -> Drawn:
         assert transition.inferred is not None
         goals = self.actor.context.about_others(transition.inferred[own])
-        samples = other_samples(self.game, transition, seat, goals)
+        samples = self.sample(self.game, transition, seat, goals)
+        order = (seat + jnp.arange(1, self.game.seats)) % self.game.seats
+        left = ~present_in(self.game, transition)[order]
         if not self.actor.context.gives_chances:
-            return samples
+            return Drawn(samples, left)
         # Of someone who was not seen to have any of the goals, nothing is learned.
         known = goals.any(axis=1, keepdims=True)
-        return replace(samples, present=samples.present & known)
+        return Drawn(replace(samples, present=samples.present & known), left)
 
 
 def fitted_settings(run: PretrainOpponent) -> dict[str, Any]:
