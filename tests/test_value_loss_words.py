@@ -273,13 +273,14 @@ def test_data_and_worlds_stand_before_what_they_cause() -> None:
     ],
 )
 def test_what_is_said_of_imagined_returns(imagined: list[float], fault: str | None) -> None:
-    """Three times what any real step has come to, which is 4 here."""
-    real = [source(returns=[-4.0, 0.0, 1.0, 2.0, 3.0]), source()]
+    """Three times what real steps usually come to, or a single reward: 4 here."""
+    real = [source(returns=[-50.0, -4.0, 1.0, 2.0, 50.0], reward=[-3.0, 0.0, 0.0, 1.0, 2.0])]
+    real.append(source(reward=[0.0, 0.0, 0.0, 0.0, 1.0]))
     sources = {"real": real, "imagined": [source(), source(returns=imagined)]}
     found = check_imagined_returns(evidence(sources=sources))
     assert found is not None
     assert found.fault == fault
-    assert "larger than 4" in found.says
+    assert "a single reward, 4." in found.says
     assert check_imagined_returns(evidence(sources={"real": real})) is None
     nothing = {"real": [None], "imagined": [source()]}
     assert check_imagined_returns(evidence(sources=nothing)) is None

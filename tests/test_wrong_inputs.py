@@ -152,6 +152,11 @@ WRONG = [
     ("train ppo --belief.floor 0", "--belief.floor is 0"),
     ("train ppo --imagine.real-ratio 1.1", "--imagine.real-ratio is 1.1"),
     ("train ppo --imagine.real-ratio 0", "--imagine.real-ratio is 0.0"),
+    ("train hop-plus --imagine.critic-weight 0.5", "must be 1 where --imagine.critic-on is real"),
+    (
+        "train hop-plus --parts opponent world imagination --imagine.goals zero",
+        "--imagine.goals is 'zero' but must be inferred without --parts goal",
+    ),
     ("train ppo --imagine.real-ratio-end 0", "--imagine.real-ratio-end is 0.0"),
     ("train ppo --memory.kind always", "--memory.kind is 'always'"),
     ("train ppo --search.simulations -1", "--search.simulations is -1"),

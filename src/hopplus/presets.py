@@ -58,7 +58,8 @@ PRESETS: Mapping[str, TrainConfig] = MappingProxyType(
         "ppo": TrainConfig(),
         "ppo-shared": TrainConfig(ppo=PPOConfig(parameters="shared")),
         "ppo-prosocial": TrainConfig(ppo=PPOConfig(prosociality=1.0)),
-        # Nothing clipped, and each step learned from once, in as many gradient steps as ppo takes.
+        # Neither ratio nor value is clipped, and each step learned from once, in as many gradient
+        # steps as ppo takes.
         "pg": TrainConfig(ppo=PPOConfig(epochs=1, minibatches=16, clip=LARGE, value_clip=LARGE)),
         "ppo-memory": TrainConfig(
             memory=MemoryConfig(kind="trial"), trial=5, train_against="all", steps=5_000_000

@@ -150,6 +150,12 @@ class TrainConfig(Settings):
                 "0 with imagination, where nobody knows what others get once the seat has left"
             )
             check(alone, "ppo.prosociality", ppo.prosociality, allowed)
+            imagine = self.imagine
+            held = imagine.critic_weight == 1 or imagine.critic_on == "both"
+            allowed = "1 where --imagine.critic-on is real: no imagined step is weighed then"
+            check(held, "imagine.critic_weight", imagine.critic_weight, allowed)
+            held = imagine.goals == "inferred" or self.context_name == "goals"
+            check(held, "imagine.goals", imagine.goals, "inferred without --parts goal")
 
     def _check_context(self) -> None:
         """That there is one answer to what a player makes of the others."""
@@ -206,6 +212,21 @@ class TrainConfig(Settings):
         parts: dict[str, Any]
         parts = {name: replace(part, anneal=False) for name, part in self.fitted.items()}
         return replace(self, ppo=replace(self.ppo, anneal=False), **parts)
+
+    def without(self, *parts: PartName) -> "TrainConfig":
+        """The same without some parts, and without what they were to begin from. Where nothing is
+        imagined any more, values weigh as usual: all steps are real then."""
+        kept = tuple(part for part in self.parts if part not in parts)
+        changes: dict[str, Any] = {
+            name: replace(settings, from_run=None)
+            for name, settings in self.fitted.items()
+            if name in parts
+        }
+        if {"goals": "goal", "belief": "belief"}.get(self.context or "") in parts:
+            changes["context"] = None
+        if self.imagines and "imagination" in parts:
+            changes["ppo"] = replace(self.ppo, value_weight=PPOConfig().value_weight)
+        return replace(self, parts=kept, **changes)
 
     @property
     def imagines(self) -> bool:

@@ -228,6 +228,8 @@ def find_fault(name: str | None, config: TrainConfig) -> Fault:
         raise ConfigError(f"--fault {name} needs the parts {' and '.join(lacking)}: try hop-plus")
     if fault.own and config.ppo.parameters == "shared":
         raise ConfigError(f"--fault {name} is about seats with parameters of their own")
+    if fault.own and (config.seats or config.train_against):
+        raise ConfigError(f"--fault {name} is about seats that all learn")
     if fault.own and config.game.seats <= SEAT:
         raise ConfigError(f"--fault {name} hits seat {SEAT}: take at least {SEAT + 1} seats")
     return fault

@@ -39,7 +39,7 @@ class Switch(eqx.Module):
     """What imagination is allowed; arrays, so that replicas may differ."""
 
     imagine: jax.Array  # [] bool, learn from imagined steps at all
-    reward: jax.Array  # [] float32, imagined rewards count this many times
+    zero: jax.Array  # [] bool, imagined rewards are zero
     override: jax.Array  # [] bool, decide whether values learn from imagined steps
     critic: jax.Array  # [] bool, whether they do then
 
@@ -53,7 +53,9 @@ def _switched(learner: Learner, switch: Switch) -> Learner:
     def make_batch(
         own: ImaginedRollouts, rollout: ImaginedRollout, observed: jax.Array, open_: jax.Array
     ) -> Batch:
-        rollout = replace(rollout, reward=rollout.reward * switch.reward)
+        # None, whatever becomes of rewards on the way: the range that was seen is nothing then.
+        rollout = replace(rollout, reward=jnp.where(switch.zero, 0.0, rollout.reward))
+        observed = jnp.where(switch.zero, 0.0, observed)
         batch = imagined_rollouts.make_batch(own, rollout, observed, open_ & switch.imagine)
         forced = batch.present & switch.critic
         return replace(batch, valued=jnp.where(switch.override, forced, batch.valued))
@@ -105,7 +107,7 @@ class Laboratory:
 
     def switches(self, changes: Sequence[dict[str, Any]]) -> Switch:
         """A replica for each of these, as configured but for its changes."""
-        usual = {"imagine": True, "reward": 1.0, "critic": False}
+        usual = {"imagine": True, "zero": False, "critic": False}
         rows = [{**usual, "override": "critic" in one, **one} for one in changes]
         return Switch(
             **{name: jnp.array(np.array([row[name] for row in rows])) for name in rows[0]}

@@ -32,8 +32,8 @@ class Rung:
 
 
 # By the name of a rung's folder. The settings of PPO change together with the last part, hence the
-# last row: those settings without any part. Values weigh as usual there, as all steps are real.
-TUNED = replace(PRESETS["hop-plus"].ppo, value_weight=PRESETS["ppo"].ppo.value_weight)
+# last row: those settings without any part.
+TUNED = PRESETS["hop-plus"].without(*PRESETS["hop-plus"].parts)
 LADDER: Mapping[str, Rung] = MappingProxyType(
     {
         "ppo": Rung("ppo", _ppo_with()),
@@ -41,9 +41,7 @@ LADDER: Mapping[str, Rung] = MappingProxyType(
         "goal": Rung("+goal", _ppo_with("opponent", "goal")),
         "world": Rung("+world", _ppo_with("opponent", "goal", "world")),
         "imagination": Rung("+imagination", PRESETS["hop-plus"]),
-        "tuned-ppo": Rung(
-            "ppo as tuned for hop-plus", replace(PRESETS["hop-plus"], parts=(), ppo=TUNED)
-        ),
+        "tuned-ppo": Rung("ppo as tuned for hop-plus", TUNED),
     }
 )
 

@@ -125,7 +125,8 @@ class Learner:
         """The weight of the entropy bonus by the number of updates."""
         c = self.config
         end = c.entropy if c.entropy_end is None else c.entropy_end
-        return c.entropy + (end - c.entropy) * updates / self.updates
+        # A diagnosis may go on from the end of a run: the bonus must not turn negative there.
+        return c.entropy + (end - c.entropy) * jnp.minimum(updates, self.updates) / self.updates
 
     def init(self, key: jax.Array) -> Learning:
         """Fresh parameters and fresh games."""

@@ -19,11 +19,11 @@ def lambda_returns(
 
     `value` and `valued` are [T + 1]: before each step, and after the last one. With V the values,
 
-        G_t = r_t + discount * ((1 - mix) V_{t+1} + mix G_{t+1}),    0 beyond an ending,
+        G_t = r_t + discount * ((1 - lambda) V_{t+1} + lambda G_{t+1}),    0 beyond an ending,
 
-    so that G - V is the generalised advantage estimate GAE(mix) (Schulman et al. 2016) and mix = 1
-    the Monte-Carlo return. Where a step is not `valued`, because the seat has left and its value
-    means nothing, the return is carried on whole.
+    so that G - V is the generalised advantage estimate GAE(lambda) (Schulman et al. 2016) and
+    lambda = 1 the Monte-Carlo return. Where a step is not `valued`, because the seat has left and
+    its value means nothing, the return is carried on whole.
     """
     mix_next = jnp.where(valued[1:], gae_lambda, 1.0)
 

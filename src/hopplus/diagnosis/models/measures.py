@@ -1,6 +1,7 @@
 """What was measured of a model: figures for machines, and tables."""
 
 import csv
+import io
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,7 +42,8 @@ def write_measures(folder: Path, by_seed: dict[int, Measures]) -> None:
 def write_csv(path: Path, rows: list[Row]) -> None:
     """A line for each row, which may lack some of the others' columns."""
     names = dict.fromkeys(name for row in rows for name in row)
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, list(names) or ["seed"])
-        writer.writeheader()
-        writer.writerows(rows)
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, list(names) or ["seed"])
+    writer.writeheader()
+    writer.writerows(rows)
+    write_durably(path, text.getvalue().encode())

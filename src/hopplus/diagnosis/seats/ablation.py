@@ -1,7 +1,6 @@
 """Where does an ordering of seats begin? Short runs with more and more taken away."""
 
 from dataclasses import replace
-from typing import Any
 
 from hopplus.config import MemoryConfig, TrainConfig
 from hopplus.diagnosis.faults import Fault
@@ -26,24 +25,14 @@ def list_rungs(config: TrainConfig, fewer: bool) -> dict[str, TrainConfig]:
     if config.search.simulations:
         rungs["without search"] = bare
     if "imagination" in config.parts:
-        rungs["without imagination"] = _without(bare, "imagination", "world")
-    plain = replace(_without(bare, *config.parts), memory=MemoryConfig())
+        rungs["without imagination"] = bare.without("imagination", "world")
+    plain = replace(bare.without(*config.parts), memory=MemoryConfig(), context=None)
     if config.parts or config.search.simulations or plain.memory != config.memory:
         rungs[PLAIN] = plain
     shared = config.ppo.parameters == "shared"
     other = replace(plain.ppo, parameters="independent" if shared else "shared")
     rungs[f"{PLAIN}, {other.parameters} parameters"] = replace(plain, ppo=other)
     return {name: rung for name, rung in rungs.items() if not fewer or name in (AGAIN, PLAIN)}
-
-
-def _without(config: TrainConfig, *parts: str) -> TrainConfig:
-    """The configuration without some parts, and without what they were to begin from."""
-    kept = tuple(part for part in config.parts if part not in parts)
-    for name, settings in config.fitted.items():
-        if name in parts:
-            fresh: dict[str, Any] = {name: replace(settings, from_run=None)}
-            config = replace(config, **fresh)
-    return replace(config, parts=kept)
 
 
 def run_ablation(

@@ -5,21 +5,20 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hopplus.config import TrainConfig
+from hopplus.config import MemoryConfig, TrainConfig
 from hopplus.diagnosis.subject import (
     OnStep,
-    Record,
     Subject,
     build_laboratory,
     late_returns,
     train_subject,
 )
-from hopplus.diagnosis.value_loss.experiments import AS_IT_IS, CHANGES, REAL_ONLY
+from hopplus.diagnosis.value_loss.experiments import AS_IT_IS, CHANGES, REAL_ONLY, ZERO
 from hopplus.evaluation.statistics import Estimate, estimate
 
 PPO = "plain PPO"
 # Whatever changes nothing is left out.
-CONDITIONS = (AS_IT_IS, REAL_ONLY, "imagined rewards zero", "critic on real steps only")
+CONDITIONS = (AS_IT_IS, REAL_ONLY, ZERO, "critic on real steps only")
 
 
 @dataclass(frozen=True)
@@ -30,7 +29,7 @@ class Course:
     loss: list[list[float]]  # of all steps that values learn from, real and imagined
     real_loss: list[list[float]]
     imagined_loss: list[list[float]]  # empty where nothing is imagined
-    returns: list[float]  # [S] of episodes over the last fifth
+    returns: list[float]  # [S] of episodes over the last fifth, of the seats that learn
 
     @property
     def mean(self) -> Estimate:
@@ -58,6 +57,8 @@ def list_courses(config: TrainConfig) -> list[str]:
     """The conditions that differ for settings with imagination."""
     critic = config.imagine.critic_on == "both"
     names = [name for name in CONDITIONS if CHANGES[name].get("critic", not critic) != critic]
+    if config.imagine.reward == "zero":
+        names.remove(ZERO)
     return [*names, PPO]
 
 
@@ -72,15 +73,18 @@ def run_courses(subject: Subject, on_step: OnStep) -> list[Course]:
 def _run_course(subject: Subject, name: str, on_step: OnStep) -> Course:
     lab, config = subject.laboratory, subject.config
     if name == AS_IT_IS:
-        return _course(name, subject.records)
+        return _course(name, subject)
     if name == PPO:
-        laboratory = build_laboratory(replace(config, parts=()), lab.make, lab.replicas)
-        return _course(name, train_subject(name, laboratory, config.seed, on_step).records)
+        alone = replace(config.without(*config.parts), memory=MemoryConfig(), context=None)
+        laboratory = build_laboratory(alone, lab.make, lab.replicas)
+        return _course(name, train_subject(name, laboratory, config.seed, on_step))
     switch = lab.switches([CHANGES[name]] * lab.replicas)
-    return _course(name, train_subject(name, lab, config.seed, on_step, switch).records)
+    return _course(name, train_subject(name, lab, config.seed, on_step, switch))
 
 
-def _course(name: str, records: list[Record]) -> Course:
+def _course(name: str, subject: Subject) -> Course:
+    records = subject.records
+
     def series(metric: str) -> list[list[float]]:
         known = [record[metric] for record in records if metric in record]
         return np.array(known).mean(axis=-1).tolist() if known else []
@@ -91,5 +95,5 @@ def _course(name: str, records: list[Record]) -> Course:
         loss=series("value_loss_mixed") or series("value_loss"),
         real_loss=series("value_loss"),
         imagined_loss=imagined if imagined and np.any(imagined) else [],
-        returns=np.nanmean(late_returns(records), axis=1).tolist(),
+        returns=np.nanmean(late_returns(records)[:, subject.learner.seats], axis=1).tolist(),
     )

@@ -7,11 +7,11 @@ import numpy as np
 
 from hopplus.diagnosis.subject import OnStep, Subject, replicas_of
 
-AS_IT_IS, REAL_ONLY = "as it is", "real steps only"
+AS_IT_IS, REAL_ONLY, ZERO = "as it is", "real steps only", "imagined rewards zero"
 CHANGES: dict[str, dict[str, Any]] = {  # of the laboratory's switch
     AS_IT_IS: {},
     REAL_ONLY: {"imagine": False},
-    "imagined rewards zero": {"reward": 0.0},
+    ZERO: {"zero": True},
     "critic on real steps only": {"critic": False},
     "critic on both": {"critic": True},
 }

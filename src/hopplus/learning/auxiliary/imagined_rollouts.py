@@ -62,7 +62,8 @@ class ImaginedRollouts:
         c = self.config
         if c.real_ratio_end is None:
             return batch
-        ratio = c.real_ratio + (c.real_ratio_end - c.real_ratio) * updates / self.updates
+        gone = jnp.minimum(updates / self.updates, 1.0)  # a diagnosis may go on from there
+        ratio = c.real_ratio + (c.real_ratio_end - c.real_ratio) * gone
         used = jnp.arange(self.rows) % self.replicas < jnp.round(self._wanted(ratio))
         return replace(batch, present=batch.present & used, valued=batch.valued & used)
 
@@ -175,8 +176,10 @@ class ImaginedRollouts:
             case "clipped":
                 reward = jnp.clip(reward, observed[0], observed[1])
             case "normalised":
-                spread = jnp.maximum(reward.std(), 1e-6)
-                reward = observed[2] + (reward - reward.mean()) / spread * observed[3]
+                spread = reward.std()
+                # Where they are all alike there is nothing to scale but rounding.
+                scale = jnp.where(spread > 1e-4, observed[3] / jnp.maximum(spread, 1e-4), 0.0)
+                reward = observed[2] + (reward - reward.mean()) * scale
             case "zero":
                 reward = jnp.zeros_like(reward)
         value = jnp.append(rollout.act.value, rollout.last, axis=0)
