@@ -335,7 +335,7 @@ def test_experiments_begin_at_one_checkpoint_and_differ_in_one_thing() -> None:
 def test_switches_reach_imagined_steps_alone() -> None:
     start = imagining()
     lab = start.laboratory
-    changes: list[dict[str, Any]] = [{}, {"imagine": False}, {"reward": 0.0}, {"critic": True}]
+    changes: list[dict[str, Any]] = [{}, {"imagine": False}, {"zero": True}, {"critic": True}]
     switch = lab.switches(changes)
     lesson = lab.update(start.learning, switch)[2]
     batch = jax.device_get(lesson.batch)
