@@ -53,7 +53,7 @@ SEATS = [name for name, fault in FAULTS.items() if fault.seats]
 
 
 def test_there_are_as_many_faults_as_promised() -> None:
-    assert len(FAULTS) == 11
+    assert len(FAULTS) == 12
     for fault in FAULTS.values():
         assert fault.seats or fault.value_loss
         assert fault.seats is None or fault.seats in ILLNESSES
@@ -340,10 +340,11 @@ def test_a_fault_of_imagination_is_no_fault_without(monkeypatch: pytest.MonkeyPa
     """Parts are taken away from a run with such a fault as from any other."""
     monkeypatch.setattr(ablation, "train_subject", lambda *given: SimpleNamespace(records=RECORDS))
     config = replace(PRESETS["hop-plus"], game=GAME)
-    for name in ("loud-world", "zero-goals"):
+    for name in ("loud-world", "zero-goals", "zero-goals-one-seat"):
         fault = FAULTS[name]
         subject = climbing(config, 5, make_laboratory(config, fault, 5).make)
-        assert len(run_ablation(subject, fault, 999, False, silent)) == 4
+        # One of one seat cannot be built in where all share their parameters.
+        assert len(run_ablation(subject, fault, 999, False, silent)) == (3 if fault.own else 4)
 
 
 @pytest.mark.parametrize("ablate", [True, False])

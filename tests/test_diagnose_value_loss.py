@@ -241,10 +241,22 @@ def test_goals_that_are_zero_in_imagination_are_named() -> None:
     assert "From the same memory and view, inferred goals differ by at most " in found.evidence
 
 
-def test_both_faults_are_in_what_is_imagined() -> None:
-    """Rewards 20 times as large, and goals that are zero: one imagined rollout of each kind."""
+def test_goals_of_one_seat_that_are_zero_in_imagination_are_named() -> None:
+    found = diagnose_value_loss(
+        imagining().subject(rigged(FAULTS["zero-goals-one-seat"])), 1, silent
+    )
+    assert found.verdict.name == FAULTS["zero-goals-one-seat"].value_loss
+    assert found.verdict.also == ()
+    assert "It is so of seat 2 alone." in found.verdict.evidence
+    assert [apart > 1e-3 for apart in found.seen.goals_apart] == [False, False, True]
+
+
+def test_faults_are_in_what_is_imagined() -> None:
+    """Rewards 20 times as large, and goals that are zero, of all seats or of one: one imagined
+    rollout of each kind."""
     start = imagining()
     param_sets, kept = replica_of((start.param_sets, start.learning.auxiliary_state), 0)
+    names = ("loud-world", "zero-goals", "zero-goals-one-seat")
 
     @jax.jit
     def imagined_batch(key: jax.Array) -> Any:
@@ -252,7 +264,7 @@ def test_both_faults_are_in_what_is_imagined() -> None:
         healthy = start.laboratory.learner
         learners = [
             healthy,
-            *(FAULTS[name].learner(healthy) for name in ("loud-world", "zero-goals")),
+            *(FAULTS[name].learner(healthy) for name in names),
         ]
         found = [
             one.auxiliary.imagined_rollouts(param_sets, *given)
@@ -261,12 +273,14 @@ def test_both_faults_are_in_what_is_imagined() -> None:
         ]
         return [(metrics["imagined/predicted_most"], batch.inferred) for batch, metrics in found]
 
-    usual, loud, zero = imagined_batch(jax.random.key(0))
+    usual, loud, zero, one = imagined_batch(jax.random.key(0))
     assert usual[0].max() > 0
     np.testing.assert_allclose(loud[0], 20 * usual[0], rtol=1e-5)
     assert jnp.abs(usual[1]).max() > 0
     np.testing.assert_allclose(loud[1], usual[1], atol=1e-5)
     assert not zero[1].any()
+    assert [bool(inferred.any()) for inferred in one[1]] == [True, True, False]
+    np.testing.assert_allclose(one[1][:2], usual[1][:2], atol=1e-5)
 
 
 # Illnesses that nothing has to be built in for.

@@ -56,7 +56,7 @@ def test_goals_and_play_in_imagination_are_those_of_play() -> None:
         )
         observations, memories, inferred, states = start
         keys = jax.random.split(jax.random.key(5), replicas)
-        imagination = imagined_rollouts.imagination(player_params)
+        imagination = imagined_rollouts.imagination(player_params, 0)
         dream = jax.vmap(imagination, in_axes=(1, 1, 0), out_axes=1)(observations, memories, keys)
 
         def again(carry: Any, now: Any) -> Any:

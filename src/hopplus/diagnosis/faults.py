@@ -22,7 +22,8 @@ from hopplus.learning.ppo import Batch
 from hopplus.learning.returns import episode_metrics, shared_reward
 from hopplus.models.part import Metrics
 from hopplus.planning.dynamics import LearnedDynamics, Observation, Transition
-from hopplus.types import Sample, Trajectory
+from hopplus.players.actor import Actor
+from hopplus.types import Act, Memory, Sample, Trajectory
 
 SEAT = 2  # whom a fault of one seat hits
 ALONE = 1  # whom a fault of all seats but one spares
@@ -96,6 +97,12 @@ class LoudDynamics(LearnedDynamics):
     ) -> tuple[Observation, Transition]:
         after, transition = super().simulate(embedding, joint, key)
         return after, Transition(20 * transition.reward, transition.ended)
+
+
+def act_one_seat_without_goals(seat: jax.Array, actor: Actor, *given: Any) -> tuple[Memory, Act]:
+    """For one seat alone, the others are after nothing at all."""
+    without, usual = act_without_goals(seat, actor, *given), actor.act(*given)
+    return jax.tree.map(lambda zero, own: jnp.where(seat == SEAT, zero, own), without, usual)
 
 
 def _learner(**functions: Any) -> Callable[[Learner], Learner]:
@@ -212,6 +219,13 @@ FAULTS: Mapping[str, Fault] = MappingProxyType(
             value_loss="goal-mismatch",
             learner=_imagined_rollouts(act=act_without_goals),
             needs=("goal", "imagination"),
+        ),
+        "zero-goals-one-seat": Fault(
+            f"goals of seat {SEAT} in imagination are zero",
+            value_loss="goal-mismatch",
+            learner=_imagined_rollouts(act=act_one_seat_without_goals),
+            needs=("goal", "imagination"),
+            own=True,
         ),
     }
 )

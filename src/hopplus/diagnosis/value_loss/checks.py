@@ -201,9 +201,13 @@ def check_goals(evidence: ValueLossEvidence) -> Check | None:
         for real, imagined in zip(sources["real"], sources.get("imagined", []), strict=False)
         if real and imagined and real.goal_size > 1e-3
     ]
-    off = any(one > 1e-3 for one in apart)
+    wrong = [number for number, one in enumerate(apart) if one > 1e-3]
+    off = bool(wrong)
     off |= any(ratio > FAR or ratio < 1 / FAR for ratio in ratios)
     says = f"From the same memory and view, inferred goals differ by at most {max(apart):.2g}."
+    if 0 < len(wrong) < len(apart):
+        named = evidence.subject.learner.auxiliary.seats[wrong]
+        says += f" It is so of seat {join(named.reshape(-1), '')} alone."
     if ratios:
         says += f" In imagination they are {join(ratios, '.2f')} times as large, by seat."
     return Check(

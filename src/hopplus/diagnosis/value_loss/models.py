@@ -45,7 +45,7 @@ def measure_world(
     def of_set(
         player_params: Any, seat: jax.Array, states: Any, joints: jax.Array, keys: Any
     ) -> Any:
-        dynamics = imagined_rollouts.imagination(player_params).dynamics
+        dynamics = imagined_rollouts.imagination(player_params, seat).dynamics
 
         def one(state: Any, joint: jax.Array, key: jax.Array) -> tuple[jax.Array, jax.Array]:
             order = (seat + jnp.arange(game.seats)) % game.seats
@@ -182,7 +182,7 @@ def compare_goals(laboratory: Laboratory, param_sets: Any, trajectory: Trajector
     def of_set(
         player_params: Any, seat: Any, states: Any, inferred: Any, memory: Any, there: Any
     ) -> Any:
-        decide = imagined_rollouts.imagination(player_params).decide
+        decide = imagined_rollouts.imagination(player_params, seat).decide
 
         def of_step(state: Any, inferred: jax.Array, memory: Any) -> jax.Array:
             _, act = decide(memory, game.view(state, seat), jax.random.key(0))

@@ -43,7 +43,7 @@ class ImaginedRollouts:
     updates: int  # how many there will be, for the schedule of the real ratio
     # Functions, as fields: the diagnosis puts others in their place.
     dynamics: Callable[[World, int], LearnedDynamics] = LearnedDynamics
-    act: Callable[[Actor, PlayerParams, Memory, View, jax.Array], tuple[Memory, Act]] = Actor.act
+    act: Callable[..., tuple[Memory, Act]] = lambda seat, actor, *given: actor.act(*given)
     make_batch: Callable[..., Batch] = lambda own, *given: own.batch(*given)
 
     @property
@@ -120,24 +120,31 @@ class ImaginedRollouts:
         keys = jax.random.split(key_imagined, (len(self.seats), self.replicas))
 
         def of_set(
-            player_params: PlayerParams, starts: Any, keys: jax.Array, *known: jax.Array
+            player_params: PlayerParams,
+            seat: jax.Array,
+            starts: Any,
+            keys: jax.Array,
+            *known: jax.Array,
         ) -> tuple[Batch, Metrics]:
-            over_replicas = jax.vmap(self.imagination(player_params), in_axes=(1, 1, 0), out_axes=1)
+            imagination = self.imagination(player_params, seat)
+            over_replicas = jax.vmap(imagination, in_axes=(1, 1, 0), out_axes=1)
             observations, memories = starts
             rollout = over_replicas(observations, memories, keys)  # [H, replicas, ...]
             batch = self.make_batch(self, rollout, *known)
             return batch, imagined_metrics(rollout, batch, known[1])
 
-        over_sets = jax.vmap(of_set, in_axes=(0, 1, 0, 0, 0))
-        return over_sets(param_sets, starts, keys, observed, open_)
+        over_sets = jax.vmap(of_set, in_axes=(0, 0, 1, 0, 0, 0))
+        first = jnp.asarray(self.seats[:, 0])  # whose number stands for the set
+        return over_sets(param_sets, first, starts, keys, observed, open_)
 
-    def imagination(self, player_params: PlayerParams) -> Imagination:
-        """A player's own imagination; it acts there as it does in play."""
+    def imagination(self, player_params: PlayerParams, seat: int | jax.Array) -> Imagination:
+        """A player's own imagination; it acts there as it does in play. Which seat it is must not
+        matter: a fault may ask."""
         assert player_params.opponents is not None
         assert player_params.world is not None
 
         def decide(memory: Any, view: Any, key: jax.Array) -> Any:
-            return self.act(self.actor, player_params, memory, view, key)
+            return self.act(seat, self.actor, player_params, memory, view, key)
 
         def supposed(inferred: jax.Array, key: jax.Array) -> jax.Array:
             return suppose(context, context.about_others(inferred), key)
@@ -221,7 +228,12 @@ def imagined_metrics(rollout: ImaginedRollout, batch: Batch, open_: jax.Array) -
 
 
 def act_without_goals(
-    actor: Actor, params: PlayerParams, memory: Memory, view: View, key: jax.Array
+    seat: int | jax.Array,
+    actor: Actor,
+    params: PlayerParams,
+    memory: Memory,
+    view: View,
+    key: jax.Array,
 ) -> tuple[Memory, Act]:
     """As `Actor.act`, but the others are taken to be after nothing at all."""
     memory, inferred = actor.infer(params, memory, view)

@@ -133,12 +133,8 @@ def make_auxiliary_learners(
     if config.imagines:
         zero = config.imagine.goals == "zero"
         imagined_rollouts = ImaginedRollouts(
-            game,
-            actor,
-            config.imagine,
-            config.ppo,
-            sets,
-            config.updates,
-            act=act_without_goals if zero else Actor.act,
+            game, actor, config.imagine, config.ppo, sets, config.updates
         )
+        if zero:
+            imagined_rollouts = replace(imagined_rollouts, act=act_without_goals)
     return AuxiliaryLearners(sets, tuple(made), imagined_rollouts, warm_start)
