@@ -108,6 +108,7 @@ class Laboratory:
     def switches(self, changes: Sequence[dict[str, Any]]) -> Switch:
         """A replica for each of these, as configured but for its changes."""
         usual = {"imagine": True, "zero": False, "critic": False}
+        assert not set().union(*changes) - set(usual), "no such switch"
         rows = [{**usual, "override": "critic" in one, **one} for one in changes]
         return Switch(
             **{name: jnp.array(np.array([row[name] for row in rows])) for name in rows[0]}

@@ -131,10 +131,9 @@ def make_auxiliary_learners(
         made.append(learner(game, actor, settings, sets, config.updates))
     imagined_rollouts = None
     if config.imagines:
-        zero = config.imagine.goals == "zero"
         imagined_rollouts = ImaginedRollouts(
             game, actor, config.imagine, config.ppo, sets, config.updates
         )
-        if zero:
+        if config.imagine.goals == "zero":
             imagined_rollouts = replace(imagined_rollouts, act=act_without_goals)
     return AuxiliaryLearners(sets, tuple(made), imagined_rollouts, warm_start)
