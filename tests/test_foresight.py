@@ -123,8 +123,8 @@ def test_goals_learn_to_foresee() -> None:
         last = replace(part, config=replace(part.config, foresight=1.0, fits=1))
         kept = FitState(auxiliary.optimiser, buffer)
         found = jit(last.fit)(param_sets, kept, jax.random.key(1))[2]
-        assert ("foresight" in losses) == (foresight > 0)
-        return param_sets, float(found["foresight"].mean())
+        assert ("loss/foresight" in losses) == (foresight > 0)
+        return param_sets, float(found["loss/foresight"].mean())
 
     param_sets, with_it = after(100.0)
     _, without = after(0.0)

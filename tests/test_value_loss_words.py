@@ -134,7 +134,11 @@ def test_what_is_said_of_goals() -> None:
         real: StepSource | None, imagined_batch: StepSource | None, *apart: float
     ) -> str | None:
         found = {"real": [source(), real], "imagined": [source(), imagined_batch]}
-        check = check_goals(evidence(sources=found, goals_apart=list(apart)))
+        seats = SimpleNamespace(seats=np.array([[0], [3]]))
+        subject: Any = SimpleNamespace(learner=SimpleNamespace(auxiliary=seats))
+        check = check_goals(evidence(subject=subject, sources=found, goals_apart=list(apart)))
+        if check and 0.1 in apart:
+            assert "of seat 3 alone" in check.says
         return check.fault if check else None
 
     assert said(source(), source(goal_size=1.5), 0.0, 1e-5) is None

@@ -202,8 +202,7 @@ def check_goals(evidence: ValueLossEvidence) -> Check | None:
         if real and imagined and real.goal_size > 1e-3
     ]
     wrong = [number for number, one in enumerate(apart) if one > 1e-3]
-    off = bool(wrong)
-    off |= any(ratio > FAR or ratio < 1 / FAR for ratio in ratios)
+    off = bool(wrong) or any(ratio > FAR or ratio < 1 / FAR for ratio in ratios)
     says = f"From the same memory and view, inferred goals differ by at most {max(apart):.2g}."
     if 0 < len(wrong) < len(apart):
         named = evidence.subject.learner.auxiliary.seats[wrong]
@@ -322,11 +321,10 @@ def check_courses(evidence: ValueLossEvidence) -> Check | None:
         return None
     rows = "; ".join(f"{name} {course.mean}" for name, course in by_name.items())
     usual, without = by_name[AS_IT_IS].mean, by_name[REAL_ONLY].mean
-    seeds = len(evidence.courses[0].returns)
     blown = without.mean < usual.mean / LOUD and apart(without, usual)
     return Check(
         "Experiments from the first update on",
-        f"Value loss over all updates, of {seeds} seeds, with 95% intervals: {rows}. Returns"
+        f"Value loss over all updates, of {len(by_name[PPO].returns)} seeds ± 95%: {rows}. Returns"
         f" {by_name[AS_IT_IS].late_return} as it is, {by_name[PPO].late_return} of plain PPO.",
         "imagination" if blown else None,
         unknown="" if all_finite([one.mean.mean for one in evidence.courses]) else DIVERGED,

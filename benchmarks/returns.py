@@ -1,0 +1,149 @@
+"""Do presets still learn what they did? Each is trained on seeds that nothing is tuned on, and held
+against the returns kept in returns.json. A preset that is done is not trained again, and one that
+was stopped goes on."""
+
+import json
+import sys
+from collections.abc import Mapping
+from contextlib import redirect_stdout
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks import main
+from hopplus.cli.paged import show
+from hopplus.cli.reading.options import check_options
+from hopplus.cli.train import carry_on
+from hopplus.config import ConfigError, GameConfig, TrainConfig, default_game
+from hopplus.evaluation.statistics import Estimate, apart, estimate
+from hopplus.learning.from_run import new_run
+from hopplus.presets import PRESETS
+from hopplus.report.page import Column, Page, make_table
+from hopplus.runs.checkpoint import write_durably
+from hopplus.runs.folder import open_run
+from hopplus.runtime import device_line
+
+KEPT = Path(__file__).with_name("returns.json")
+
+
+@dataclass(frozen=True)
+class Learned:
+    """A preset's returns by seed, of the seats that learn, and those that are kept of it."""
+
+    preset: str
+    steps: int
+    by_seed: list[float]
+    seconds: float
+    kept: list[float] | None  # None of a preset that is not kept, or kept with other settings
+
+    @property
+    def now(self) -> Estimate:
+        return estimate(np.array(self.by_seed))
+
+    @property
+    def before(self) -> Estimate | None:
+        return estimate(np.array(self.kept)) if self.kept else None
+
+    @property
+    def verdict(self) -> str:
+        """Whether the two differ by more than seeds do."""
+        if self.before is None:
+            return "not kept"
+        if not apart(self.now, self.before):
+            return "as kept"
+        return "higher" if self.now.mean > self.before.mean else "LOWER"
+
+    def as_json(self) -> dict[str, Any]:
+        return {**vars(self), "now": self.now, "before": self.before, "verdict": self.verdict}
+
+
+COLUMNS: dict[str | Column, Any] = {
+    "preset": lambda one: one.preset,
+    "steps": lambda one: f"{one.steps:,}",
+    "return": lambda one: str(one.now),
+    "kept": lambda one: str(one.before or ""),
+    "verdict": lambda one: one.verdict,
+    "seconds": lambda one: f"{one.seconds:.0f}",
+}
+
+
+@dataclass(frozen=True)
+class ReturnsBench:
+    """Train presets on seeds 100 to 104 and compare their returns with those that are kept."""
+
+    presets: tuple[str, ...] = ()
+    """Which presets. All when not given."""
+    game: GameConfig = field(default_factory=default_game)
+    steps: int | None = None
+    """Environment steps of each seed; a preset's own when not given."""
+    seed: int = 100
+    """The first seed."""
+    seeds: int = 5
+    """Seeds side by side."""
+    runs: Path = Path("runs/returns")
+    """Where the runs are."""
+    keep: bool = False
+    """Write what was measured into benchmarks/returns.json."""
+    json: bool = False
+    """Print JSON instead of a table."""
+
+    def run(self) -> int:
+        check_options(seed=self.seed, seeds=self.seeds, steps=self.steps)
+        for name in self.presets:
+            if name not in PRESETS:
+                raise ConfigError(f"no preset {name!r}; there are {', '.join(PRESETS)}")
+        kept = json.loads(KEPT.read_text(encoding="utf-8"))
+        found = []
+        for name in self.presets or tuple(PRESETS):
+            one = self._learn(name, kept)
+            if one is None:
+                return 130
+            found.append(one)
+        if self.keep:
+            now = {one.preset: {**self._settings(one), "returns": one.by_seed} for one in found}
+            write_durably(KEPT, (json.dumps(kept | now, indent=1) + "\n").encode())
+        machine = device_line()
+        title = f"Seeds {self.seed} to {self.seed + self.seeds - 1}; {machine}"
+        page = Page(
+            "returns",
+            "",
+            sections=[make_table(title, COLUMNS, found)],
+            payload={"machine": machine, "presets": [one.as_json() for one in found]},
+        )
+        show(page, as_json=self.json)
+        return int(any(one.verdict == "LOWER" for one in found))
+
+    def _config(self, name: str) -> TrainConfig:
+        config = replace(PRESETS[name], game=self.game, seed=self.seed, seeds=self.seeds)
+        return replace(config, steps=self.steps or config.steps)
+
+    def _learn(self, name: str, kept: Mapping[str, Any]) -> Learned | None:
+        """The preset's run, trained to its end; None if that was stopped."""
+        config, path = self._config(name), self.runs / name
+        run = open_run(path) if path.exists() else new_run(path, config)
+        have = run.config()
+        alike = (have.game, have.steps, have.seed, have.seeds)
+        if alike != (config.game, config.steps, config.seed, config.seeds):
+            raise ConfigError(f"{path} has other settings: take another --runs")
+        if run.result() is None:
+            with redirect_stdout(sys.stderr):
+                if carry_on(run, False):
+                    return None
+        result = run.result()
+        assert result is not None
+        by_seed = [float(value) for value in result["mean_return_by_seed"]]
+        one = Learned(name, config.steps, by_seed, float(result["seconds"]), None)
+        known = kept.get(name, {})
+        same = self._settings(one).items() <= known.items()
+        return replace(one, kept=known["returns"] if same else None)
+
+    def _settings(self, one: Learned) -> dict[str, Any]:
+        """What returns hang on besides the preset, as JSON has it."""
+        settings = {"game": asdict(self.game), "steps": one.steps, "seed": self.seed}
+        return json.loads(json.dumps(settings))
+
+
+if __name__ == "__main__":
+    sys.exit(main(ReturnsBench))
