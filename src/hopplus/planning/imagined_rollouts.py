@@ -1,4 +1,4 @@
-"""Play that is only imagined, from real moments on."""
+"""Play that is only imagined, from real steps on."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ class ImaginedRollout(eqx.Module):
     """Imagined steps [H, ...] of one seat."""
 
     memory: Memory  # before each step
-    begins: jax.Array  # [H] bool, the step is from a real moment, with the memory of that
+    begins: jax.Array  # [H] bool, the step is from a real one, with the memory of that
     view: View
     act: Act
     reward: jax.Array  # [H, N] float32, own first
@@ -40,9 +40,9 @@ class Imagination:
     def __call__(
         self, observations: Observation, memories: Memory, key: jax.Array
     ) -> ImaginedRollout:
-        """Imagine H steps from the first of [H] real moments, with the seat's memory before it.
+        """Imagine H steps from the first of [H] real steps, with the seat's memory before it.
 
-        Where the seat's game ends, the next moment is taken instead of what would follow.
+        Where the seat's game ends, the next real step is taken instead of what would follow.
         """
 
         shape = observations.view.planes.shape[1:]
@@ -74,7 +74,7 @@ class Imagination:
         steps = len(observations.legal)
         embeddings = jax.vmap(self.dynamics.enter)(observations)
         first = jax.tree.map(lambda leaf: leaf[0], (embeddings, memories))
-        # The first is where it begins, so the moments to go on from are the ones after it.
+        # The first is where it begins, so the steps to go on from are the ones after it.
         fresh = jax.tree.map(lambda leaf: jnp.roll(leaf, -1, axis=0), (embeddings, memories))
         (embedding, memory), (before, view, act, reward, ended) = jax.lax.scan(
             step, first, (*fresh, jax.random.split(key, steps))
