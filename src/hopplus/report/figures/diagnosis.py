@@ -1,7 +1,7 @@
 """Figures of diagnoses: seats side by side, and what values learn from."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -157,40 +157,49 @@ def _draw_box(axes: "Axes", where: int, quantiles: Sequence[float], shade: str) 
 
 def draw_experiments(diagnosis: ValueLossDiagnosis) -> "Figure":
     """The experiments side by side, update by update."""
-    figure, axes = panels(14, 4, columns=3)
     titles = {
         "value_loss": "Value loss of real steps",
         "explained": "Explained variance",
         "returns": "Return that values learn",
     }
-    for place, (name, title) in zip(axes[0], titles.items(), strict=True):
-        for number, one in enumerate(diagnosis.seen.experiments):
-            values = getattr(one, name)
-            updates = range(1, len(values) + 1)
-            place.plot(updates, values, color=colour(number), marker="o", label=one.name)
-        place.set(title=title, xlabel="update after the checkpoint")
-    axes[0, 0].legend(fontsize=SMALL)
-    return figure
+
+    def draw(axes: "Axes", values: np.ndarray, shade: str, name: str) -> None:
+        axes.plot(np.arange(1, len(values) + 1), values, color=shade, marker="o", label=name)
+
+    label = "update after the checkpoint"
+    return _draw_panels(titles, diagnosis.seen.experiments, draw, xlabel=label)
 
 
 def draw_courses(diagnosis: ValueLossDiagnosis) -> "Figure":
     """Experiments from the first update on: each seed a thin line, their mean a thick one."""
-    figure, axes = panels(14, 4.2, columns=3)
     titles = {
         "loss": "Value loss of all steps that values learn from",
         "real_loss": "Of real steps",
         "imagined_loss": "Of imagined steps",
     }
-    for place, (name, title) in zip(axes[0], titles.items(), strict=True):
-        for number, one in enumerate(diagnosis.seen.courses):
-            runs = np.array(getattr(one, name))  # [U, S]
-            if runs.size:
-                updates = np.arange(1, len(runs) + 1)
-                place.plot(updates, runs, color=colour(number), linewidth=0.5, alpha=0.5)
-                place.plot(updates, runs.mean(axis=1), color=colour(number), label=one.name)
-        # Losses of imagined and of real steps may be a hundred times apart.
-        place.set(title=title, xlabel="update", yscale="log")
-    axes[0, 0].set_ylabel("squared error")
+
+    def draw(axes: "Axes", runs: np.ndarray, shade: str, name: str) -> None:  # [U, S], or empty
+        if runs.size:
+            updates = np.arange(1, len(runs) + 1)
+            axes.plot(updates, runs, color=shade, linewidth=0.5, alpha=0.5)
+            axes.plot(updates, runs.mean(axis=1), color=shade, label=name)
+
+    # Losses of imagined and of real steps may be a hundred times apart.
+    return _draw_panels(titles, diagnosis.seen.courses, draw, xlabel="update", yscale="log")
+
+
+def _draw_panels(
+    titles: Mapping[str, str],
+    found: Sequence[Any],
+    draw: "Callable[[Axes, np.ndarray, str, str], None]",
+    **settings: str,
+) -> "Figure":
+    """A panel for the field behind each title, in which `draw` shows it of all that was found."""
+    figure, axes = panels(14, 4.2, columns=len(titles))
+    for place, (field, title) in zip(axes[0], titles.items(), strict=True):
+        for number, one in enumerate(found):
+            draw(place, np.array(getattr(one, field)), colour(number), one.name)
+        place.set(title=title, **settings)
     axes[0, 0].legend(fontsize=SMALL)
     return figure
 
