@@ -1,7 +1,7 @@
 """Goals inferred from a seat's history, learned while playing; and, from scratch, their prior."""
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -52,7 +52,6 @@ class GoalLearner(AuxiliaryLearner):
     """
 
     config: GoalLearnerConfig
-    name: ClassVar[str] = "goal"
 
     @property
     def part(self) -> GoalsContext:
