@@ -1,4 +1,4 @@
-"""Settings of the parts that learn beside the policy: goals, opponents, the world, imagination."""
+"""Settings of auxiliary models: goals, opponents, the world, imagination."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field

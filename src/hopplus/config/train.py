@@ -187,7 +187,7 @@ class TrainConfig(Settings):
 
     @property
     def _contexts_asked(self) -> dict[str, str]:
-        """The contexts that options beside --context ask for, with the words that do."""
+        """The contexts that options other than --context ask for, with the words that do."""
         words = {
             "recurrent": (self.memory.kind != "none", f"--memory.kind {self.memory.kind}"),
             "goals": ("goal" in self.parts, "--parts goal"),
@@ -240,7 +240,7 @@ class TrainConfig(Settings):
 
     @property
     def fitted(self) -> dict[str, AuxiliaryConfig]:
-        """The settings of those parts that are fitted beside the policy, by name."""
+        """The settings of those auxiliary models that are fitted, by name."""
         # In the table's order, whatever that of --parts: each model has its own random numbers.
         found: dict[str, AuxiliaryConfig] = {}
         for name in [*(name for name in PARTS if name in self.parts), *self.parts]:

@@ -1,4 +1,4 @@
-"""A player that acts by a learned policy, and the models that it may have beside it."""
+"""A player that acts by a learned policy, and the auxiliary models that it may have."""
 
 import zlib
 from dataclasses import dataclass, field
@@ -25,7 +25,7 @@ from hopplus.types import Act, Memory, View, ViewShape
 
 @dataclass(frozen=True)
 class PlayerModels:
-    """The models of one seat beside its policy and its context; None for those it does without."""
+    """The auxiliary models of one seat; None for those it does without."""
 
     prior: GoalPart | None = None
     opponent: OpponentPart | None = None

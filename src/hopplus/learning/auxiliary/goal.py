@@ -48,7 +48,7 @@ class Drawn(NamedTuple):
 class GoalLearner(AuxiliaryLearner):
     """Each set of parameters learns from what its own seats saw, game by game.
 
-    A prior from a run stays as it is; one from scratch learns beside the inference.
+    A prior from a run stays as it is; one from scratch learns along with the inference.
     """
 
     config: GoalLearnerConfig

@@ -1,4 +1,4 @@
-"""What the parts that learn beside the policy have in common."""
+"""What auxiliary models have in common that learn while the policy does."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -18,7 +18,7 @@ from hopplus.learning.auxiliary.transitions import (
     empty_buffer,
     own_sample,
     present_in,
-    pushed,
+    push,
 )
 from hopplus.learning.ppo import Batch
 from hopplus.models.part import Metrics, fit_loss
@@ -131,7 +131,7 @@ class AuxiliaryLearner:
 
     def keep(self, buffer: Any, played: Transitions, updates: jax.Array) -> Any:
         """The buffer with the play added."""
-        return pushed(buffer, self.rows(played), updates)
+        return push(buffer, self.rows(played), updates)
 
     def measure(self, param_sets: PlayerParams, played: Transitions, key: jax.Array) -> Metrics:
         """How well it foresees play [T, B, ...] that it has not learned from."""

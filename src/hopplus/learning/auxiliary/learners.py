@@ -1,4 +1,4 @@
-"""The parts beside the policy, together: what each learns in an update, and what the policy learns
+"""The auxiliary models together: what each learns in an update, and what the policy learns
 from besides real play."""
 
 from collections.abc import Mapping

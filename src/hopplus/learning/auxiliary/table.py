@@ -158,8 +158,7 @@ AUXILIARY_MODELS: Registry[AuxiliaryModel] = Registry(
                 ),
                 Chart(
                     "Values, real and imagined",
-                    "Mean return that is learned from, and what the critic says of the same"
-                    " moments.",
+                    "Mean return that is learned from, and what the critic says of the same steps.",
                     {
                         "real/return": "return, real",
                         "real/value": "value, real",
