@@ -18,7 +18,7 @@ from hopplus.config import TrainConfig
 from hopplus.presets import PRESETS
 from hopplus.report.html import page_text
 from hopplus.report.page import Page
-from hopplus.report.pages.curves import CHARTS
+from hopplus.report.pages.curves import list_charts
 from hopplus.report.pages.runs import runs_page
 from hopplus.report.pages.summary import summarise
 from hopplus.runs.folder import RunFolder
@@ -93,7 +93,7 @@ def _records(config: TrainConfig) -> Iterator[str]:
     rng = np.random.default_rng(0)
     names = [
         f"{name}{part}"
-        for chart in CHARTS
+        for chart in list_charts()
         for name in chart.names
         for part in ((0, 1, 2) if name.endswith("/") else ("",))
     ]

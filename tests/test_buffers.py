@@ -9,9 +9,9 @@ import numpy as np
 from hopplus.learning.auxiliary.transitions import (
     EMPTY,
     Transitions,
-    drawn_rows,
+    draw_rows,
     empty_buffer,
-    pushed,
+    push,
     transitions_of,
 )
 from hopplus.types import Act, Outcome, Trajectory
@@ -28,10 +28,10 @@ def test_a_buffer_keeps_the_newest() -> None:
     buffer = empty_buffer(Transitions(jnp.zeros((2, 3)), jnp.zeros((2, 1), int)), 5)
     assert buffer.state.shape == (6, 3)
     assert (buffer.joint == EMPTY).all()
-    push = jit(pushed)
+    pushed = jit(push)
     for update in range(5):
         states = jnp.full((2, 3), update) + jnp.array([[0.0], [0.5]])
-        buffer = push(buffer, Transitions(states, jnp.ones((2, 1), int)), update)
+        buffer = pushed(buffer, Transitions(states, jnp.ones((2, 1), int)), update)
         held = sorted(buffer.state[:, 0][buffer.joint[:, 0] != EMPTY].tolist())
         kept = range(max(0, update - 2), update + 1)
         assert held == [number + half for number in kept for half in (0, 0.5)]
@@ -42,7 +42,7 @@ def test_rows_are_drawn_alike_from_those_present() -> None:
     chance = np.random.default_rng(3)
     present = chance.random((20, 3)) < 0.4
     present[0, 0], present[-1, -1] = False, False
-    draw = jit(lambda key, present: drawn_rows(key, present, 20_000))
+    draw = jit(lambda key, present: draw_rows(key, present, 20_000))
     row, place = draw(jax.random.key(0), present)
     assert present[row, place].all()
     counts = np.zeros(present.shape)

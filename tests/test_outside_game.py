@@ -80,7 +80,7 @@ def test_it_is_found_by_name_once_registered(
         *("noisy-gold:P", "noisy-silver:P", "noisy-switch:P", "noisy-grudge:P"),
     ]
     assert make_config(registered, size=4) == CoinsConfig(size=4)
-    with pytest.raises(ConfigError, match="there is a game 'coins-v1' already"):
+    with pytest.raises(ConfigError, match="the game 'coins-v1' exists already"):
         register_game(registered, ROW)
 
 

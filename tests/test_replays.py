@@ -17,7 +17,7 @@ from hopplus.evaluation.replay.replays import (
     Plain,
     enough,
     most_telling,
-    recorded,
+    record_episodes,
     scores,
     telling_replays,
     watch_first,
@@ -165,7 +165,7 @@ def thinkers() -> tuple[Lineup, Watched, Plain]:
     lineup = company_of(names, "opponent", "goal", goal=goal, search=SEARCH)
     seen = watch_first(GAME_MADE, lineup, among=EPISODES)
     picked = {str(place): place for place in range(EPISODES)}
-    return lineup, seen, recorded(GAME_MADE, lineup, seen, picked)
+    return lineup, seen, record_episodes(GAME_MADE, lineup, seen, picked)
 
 
 def test_each_seat_asks_its_own_models_of_the_others(thinkers: Any) -> None:

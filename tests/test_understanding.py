@@ -42,7 +42,7 @@ def fresh(*parts: str) -> Trained:
         game=GAME,
         net=NET,
         ppo=PPOConfig(games=4, unroll=4),
-        parts=parts,  # type: ignore[arg-type]
+        parts=parts,
         opponent=OpponentLearnerConfig(net=NET),
         train_against="all",
         trial=2,

@@ -162,7 +162,7 @@ WRONG = [
     ("train ppo --search.simulations -1", "--search.simulations is -1"),
     ("train ppo --search.trees 5", "without --search.simulations"),
     # Settings that do not go together.
-    ("train ppo --parts goal gaol", "did you mean goal?"),
+    ("train ppo --parts goal gaol", "did you mean 'goal'?"),
     ("train ppo --parts belief", "needs opponent"),
     ("train ppo --parts opponent goal belief", "only one"),
     ("train ppo --parts imagination", "needs opponent and world"),

@@ -138,7 +138,7 @@ ABOUT: Mapping[str, str] = MappingProxyType(
         "goal": "PPO with goals inferred and opponents modelled, without a world model",
         "goal-trial": "PPO with goals that foresee acts, of one seat among drawn co-players",
         "belief": "PPO with opponents modelled and a belief about what each is after",
-        "hop-plus": "HOP+: goals, opponents, a world model and imagination beside PPO",
+        "hop-plus": "HOP+: goals, opponents, a world model and imagination along with PPO",
         "hop-plus-notes": "HOP+ as the research notes ran it, with what made their value loss rise",
         "hop-plus-trial": "HOP+ with goals that foresee acts, of one seat among drawn co-players",
         "direct-om": "learns from a search in which models of the others know no goals",

@@ -1,4 +1,4 @@
-"""Tables by name that users can add to: games, contexts, scripted players.
+"""Tables by name that users can add to: games, contexts, scripted players, auxiliary models.
 
 A name finds a row of the table, or, with a colon, an attribute of an importable module:
 `my_package.games:Ultimatum`. So whatever is somebody's own needs no registration, and a run's
@@ -23,11 +23,12 @@ class Registry(Mapping[str, Row], Generic[Row]):
     def __init__(self, what: str, rows: Mapping[str, Row]) -> None:
         self.what = what
         self._rows = dict(rows)
+        self._imported: dict[str, Row] = {}
 
     def add(self, name: str, row: Row) -> None:
         """Add a row of one's own. A name that is taken is an error: runs are read back by it."""
         if name in self._rows:
-            raise ConfigError(f"there is a {self.what} {name!r} already")
+            raise ConfigError(f"the {self.what} {name!r} exists already")
         if ":" in name:
             raise ConfigError(f"the name of a {self.what} has no colon in it, as {name!r} has")
         self._rows[name] = row
@@ -36,11 +37,15 @@ class Registry(Mapping[str, Row], Generic[Row]):
         if name in self._rows:
             return self._rows[name]
         if ":" in name:
-            found: Row = import_named(name, self.what)
-            return found
+            self._imported[name] = import_named(name, self.what)
+            return self._imported[name]
         near = difflib.get_close_matches(name, self._rows, n=1)
         meant = f": did you mean {near[0]!r}?" if near else f", only {', '.join(self._rows)}"
         raise ConfigError(f"there is no {self.what} {name!r}{meant}")
+
+    def known(self) -> list[Row]:
+        """The rows of the table, and those that were imported so far."""
+        return [*self._rows.values(), *self._imported.values()]
 
     def __contains__(self, name: object) -> bool:
         return name in self._rows

@@ -15,7 +15,6 @@ from rich.text import Text
 
 from hopplus import __version__
 from hopplus.cli.commands import COMMANDS, choices
-from hopplus.cli.reading.complaint import as_typed, no_command, sentence, unexpected
 from hopplus.cli.reading.manual import (
     HELP,
     HELP_ALL,
@@ -23,12 +22,13 @@ from hopplus.cli.reading.manual import (
     Captured,
     Manual,
     hidden_in,
-    ordered,
     path_of,
     read_manual,
+    reorder,
     set_manual,
 )
 from hopplus.cli.reading.options import game_named, one_of, options_of
+from hopplus.cli.reading.usage_error import as_typed, no_command, sentence, unexpected
 from hopplus.config import DEFAULT_GAME, ConfigError
 from hopplus.runs.folder import RunError
 from hopplus.runs.watchdog import say
@@ -72,7 +72,7 @@ def parse(arguments: Sequence[str] | None) -> Any:
     if os.getcwd() not in sys.path:  # where people keep a game of their own
         sys.path.append(os.getcwd())
     game = game_named(words)
-    words = ordered(words, lambda path: _manual(path, game).options)
+    words = reorder(words, lambda path: _manual(path, game).options)
     path = path_of(words)
     if (known := choices(path)) and words[len(path) :] and not words[len(path)].startswith("-"):
         raise ConfigError(no_command(words[len(path)], path, known))
@@ -82,9 +82,9 @@ def parse(arguments: Sequence[str] | None) -> Any:
         text.highlight_regex(r"(?m)^ +--?[a-z][a-z0-9.-]*", "cyan")
         Console(highlight=False, soft_wrap=True).print(text)
         raise SystemExit(0)
-    complaint = io.StringIO()
+    printed = io.StringIO()
     try:
-        with contextlib.redirect_stderr(complaint):
+        with contextlib.redirect_stderr(printed):
             command, rest = _read(words, game)
     except ConfigError as error:
         raise ConfigError(as_typed(str(error), [_name(word) for word in words])) from None
@@ -96,7 +96,7 @@ def parse(arguments: Sequence[str] | None) -> Any:
         given = [word for word in words if word.startswith("--")]
         rest = [word for word in given if _name(word) not in options]
         if not rest:
-            raise ConfigError(sentence(complaint.getvalue(), path)) from None
+            raise ConfigError(sentence(printed.getvalue(), path)) from None
     if rest:
         raise ConfigError(unexpected(rest[0], path, _shown(path, game)))
     return command

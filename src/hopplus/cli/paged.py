@@ -33,7 +33,7 @@ def show(
     the exit status. `hints` are for people alone, and what else it is `about` for programs."""
     hints = list(hints)
     if html is not None:
-        about["page"] = written(html, lambda: replace(page, command=this_command()))
+        about["page"] = draw_page(html, lambda: replace(page, command=this_command()))
         hints += [f"the page is {about['page']}"] * (about["page"] is not None)
     page = replace(page, payload={**about, **page.payload}, hints=hints)
     if as_json:
@@ -43,7 +43,7 @@ def show(
     return 0
 
 
-def written(path: Path, make: Callable[[], Page]) -> str | None:
+def draw_page(path: Path, make: Callable[[], Page]) -> str | None:
     """Write a page; where it is, or None on a machine that lacks what pages are made with."""
     try:
         write_page(path, make())

@@ -97,7 +97,7 @@ def extend(run: RunFolder, steps: int) -> None:
 
 def carry_on(run: RunFolder, as_json: bool) -> int:
     """Train to the end, with progress; Ctrl-C leaves a run that can be resumed."""
-    run.log_until(max(steps_of(run.checkpoints), default=0))  # complains before work is announced
+    run.log_until(max(steps_of(run.checkpoints), default=0))  # raises before work is announced
     try:
         result = train_to_end(run, "training")
     except KeyboardInterrupt:  # out here, where the bar is gone

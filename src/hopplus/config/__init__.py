@@ -9,7 +9,9 @@ from hopplus.config.auxiliary import GoalLearnerConfig as GoalLearnerConfig
 from hopplus.config.auxiliary import ImagineConfig as ImagineConfig
 from hopplus.config.auxiliary import OpponentLearnerConfig as OpponentLearnerConfig
 from hopplus.config.auxiliary import PartName as PartName
+from hopplus.config.auxiliary import PartRule as PartRule
 from hopplus.config.auxiliary import WorldLearnerConfig as WorldLearnerConfig
+from hopplus.config.auxiliary import find_part as find_part
 from hopplus.config.check import LARGE as LARGE
 from hopplus.config.check import MANY as MANY
 from hopplus.config.check import ConfigError as ConfigError

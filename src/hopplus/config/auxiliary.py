@@ -1,9 +1,8 @@
-"""Settings of the parts that learn beside the policy: goals, opponents, the world, imagination."""
+"""Settings of auxiliary models: goals, opponents, the world, imagination."""
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from types import MappingProxyType
-from typing import Annotated, ClassVar, Literal, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 import tyro
 
@@ -20,33 +19,16 @@ from hopplus.config.check import (
     check,
 )
 from hopplus.config.models import GoalConfig, NetConfig, WorldConfig
+from hopplus.registry import Registry
 
-PartName: TypeAlias = Literal["opponent", "goal", "belief", "world", "imagination"]
-
-
-@dataclass(frozen=True)
-class PartRule:
-    """Where the settings of a part are, and what it stands on."""
-
-    settings: str  # the field of `TrainConfig`
-    needs: tuple[PartName, ...] = ()
-
-
-PARTS: Mapping[PartName, PartRule] = MappingProxyType(
-    {
-        "opponent": PartRule("opponent"),
-        "goal": PartRule("goal"),
-        "belief": PartRule("belief", needs=("opponent",)),
-        "world": PartRule("world"),
-        "imagination": PartRule("imagine", needs=("opponent", "world")),
-    }
-)
+PartName: TypeAlias = str  # in `PARTS`, or module:attribute of one's own
 
 
 @dataclass(frozen=True)
 class AuxiliaryConfig(Settings):
     """What every part has that learns while the policy does."""
 
+    prefix: ClassVar[str] = ""
     from_run: Annotated[str | None, tyro.conf.arg(name="from")] = None
     """A run of `hopplus pretrain` to begin with; from scratch when not given."""
     buffer: Count = 16_384
@@ -180,12 +162,43 @@ class ImagineConfig(Settings):
         return min(self.real_ratio, self.real_ratio_end or 1.0)
 
 
+@dataclass(frozen=True, kw_only=True)
+class PartRule:
+    """Where the settings of a part are, and what it stands on."""
+
+    settings: str | AuxiliaryConfig  # the field of `TrainConfig`; or themselves, of one's own
+    needs: tuple[PartName, ...] = ()
+    # Of one's own: by which its parameters are kept, and what makes its `Part` for a game.
+    prefix: str = ""
+    model: Callable[[Any, Any], Any] | None = None
+
+
+# What else is said of each is in `hopplus.learning.auxiliary.table`, which has the same rows.
+PARTS: Registry[PartRule] = Registry(
+    "auxiliary model",
+    {
+        "opponent": PartRule(settings="opponent"),
+        "goal": PartRule(settings="goal"),
+        "belief": PartRule(settings="belief", needs=("opponent",)),
+        "world": PartRule(settings="world"),
+        "imagination": PartRule(settings="imagine", needs=("opponent", "world")),
+    },
+)
+
+
+def find_part(name: PartName) -> PartRule:
+    """The rule of a part by its name, or by `module:attribute` of one's own."""
+    check(isinstance(name, str), "--parts", name, "a name, or module:attribute")
+    rule = PARTS[name]
+    if not isinstance(rule, PartRule):
+        raise ConfigError(f"{name} is no AuxiliaryRow: see docs/extending.md")
+    return rule
+
+
 def check_parts(parts: tuple[PartName, ...]) -> None:
     """Raise `ConfigError` for parts that do not exist or lack what they stand on."""
     for name in parts:
-        check(name in PARTS, "--parts", name, ", ".join(PARTS))
-    for name in parts:
-        if lacking := [need for need in PARTS[name].needs if need not in parts]:
+        if lacking := [need for need in find_part(name).needs if need not in parts]:
             raise ConfigError(f"--parts has {name}, which needs {' and '.join(lacking)}")
     if "goal" in parts and "belief" in parts:
         raise ConfigError("--parts has goal and belief, of which opponent models are told only one")

@@ -75,7 +75,7 @@ class BeliefConfig(Settings):
 
     prefix: ClassVar[str] = "belief."
     discount: Share = 0.98
-    """What a catch seen earlier counts beside the next one."""
+    """What a catch seen earlier counts, relative to the next one."""
     floor: Annotated[float, Above(0, 1)] = 0.05
     """Chance that the others do anything at all, so that no one act decides."""
     across: bool = True
@@ -83,7 +83,7 @@ class BeliefConfig(Settings):
     drawn for each."""
 
     none: bool = False
-    """A further goal beside the kinds of things: none of them, of those who take nothing."""
+    """A further goal besides the kinds of things: none of them, of those who take nothing."""
 
 
 @dataclass(frozen=True)

@@ -14,14 +14,14 @@ class SearchConfig(Settings):
 
     prefix: ClassVar[str] = "search."
     simulations: Annotated[int | None, Between(0, 2**15)] = None
-    """Moments each tree looks at, one after the other, or of one step, behind each action; 0 for no
+    """States each tree looks at, one after the other, or of one step, behind each action; 0 for no
     search; when not given, as the player has learned."""
     kind: Literal["tree", "one-step"] = "tree"
     """Grow trees, or look at what is behind each action and no further."""
     world: Literal["true", "learned"] = "true"
     """The rules of the game, applied to what the seat sees, or the player's own model of them."""
     infer_every: Annotated[int, Between(0, MOST)] = 0
-    """Steps ahead after which goals are inferred again; 0 for in the first moment only."""
+    """Steps ahead after which goals are inferred again; 0 for at the first step only."""
     trees: Annotated[int, Between(1, 2**10)] = 3
     """Trees of a decision, each with chances of its own; their values are averaged."""
     depth: Annotated[int, Between(0, MOST)] = 0
@@ -31,7 +31,7 @@ class SearchConfig(Settings):
     exploration: Weight = 1.0
     """PUCT's weight of the prior against the values found."""
     values: Literal["scaled", "raw"] = "scaled"
-    """Compare values from 0 to 1, between the worst and the best of a moment, or as they are."""
+    """Compare values from 0 to 1, between the worst and the best of a state, or as they are."""
     outcomes: Annotated[int, Between(1, 2**10)] = 1
     """Draws of what the others do that are told apart behind each action."""
     noise: Share = 0.0

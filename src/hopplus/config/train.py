@@ -12,6 +12,7 @@ from hopplus.config.auxiliary import (
     PartName,
     WorldLearnerConfig,
     check_parts,
+    find_part,
 )
 from hopplus.config.check import (
     LARGE,
@@ -93,8 +94,8 @@ class TrainConfig(Settings):
     net: NetConfig = field(default_factory=NetConfig)
     ppo: PPOConfig = field(default_factory=PPOConfig)
     parts: tuple[PartName, ...] = ()
-    """What learns beside the policy: opponent, goal or belief (which needs opponent), world,
-    imagination (which needs opponent and world). Without any it is plain PPO."""
+    """Auxiliary models: opponent, goal or belief (which needs opponent), world, imagination (which
+    needs opponent and world), or module:ROW of your own. Without any it is plain PPO."""
     goal: GoalLearnerConfig = field(default_factory=GoalLearnerConfig)
     belief: BeliefConfig = field(default_factory=BeliefConfig)
     opponent: OpponentLearnerConfig = field(default_factory=OpponentLearnerConfig)
@@ -186,7 +187,7 @@ class TrainConfig(Settings):
 
     @property
     def _contexts_asked(self) -> dict[str, str]:
-        """The contexts that options beside --context ask for, with the words that do."""
+        """The contexts that options other than --context ask for, with the words that do."""
         words = {
             "recurrent": (self.memory.kind != "none", f"--memory.kind {self.memory.kind}"),
             "goals": ("goal" in self.parts, "--parts goal"),
@@ -210,7 +211,11 @@ class TrainConfig(Settings):
     def steady(self) -> "TrainConfig":
         """The same with step sizes that do not fall, for who goes on where a run has ended."""
         parts: dict[str, Any]
-        parts = {name: replace(part, anneal=False) for name, part in self.fitted.items()}
+        parts = {
+            name: replace(part, anneal=False)
+            for name, part in self.fitted.items()
+            if not find_part(name).model  # of one's own it goes by --ppo.anneal
+        }
         return replace(self, ppo=replace(self.ppo, anneal=False), **parts)
 
     def without(self, *parts: PartName) -> "TrainConfig":
@@ -220,7 +225,7 @@ class TrainConfig(Settings):
         changes: dict[str, Any] = {
             name: replace(settings, from_run=None)
             for name, settings in self.fitted.items()
-            if name in parts
+            if name in parts and not find_part(name).model
         }
         if {"goals": "goal", "belief": "belief"}.get(self.context or "") in parts:
             changes["context"] = None
@@ -235,11 +240,16 @@ class TrainConfig(Settings):
 
     @property
     def fitted(self) -> dict[str, AuxiliaryConfig]:
-        """The settings of those parts that are fitted beside the policy, by name."""
+        """The settings of those auxiliary models that are fitted, by name."""
         # In the table's order, whatever that of --parts: each model has its own random numbers.
-        parts = [name for name in PARTS if name in self.parts]
-        settings = {name: getattr(self, PARTS[name].settings) for name in parts}
-        return {name: one for name, one in settings.items() if isinstance(one, AuxiliaryConfig)}
+        found: dict[str, AuxiliaryConfig] = {}
+        for name in [*(name for name in PARTS if name in self.parts), *self.parts]:
+            settings = find_part(name).settings
+            if isinstance(settings, AuxiliaryConfig):
+                found[name] = replace(settings, anneal=settings.anneal and self.ppo.anneal)
+            elif isinstance(own := getattr(self, settings), AuxiliaryConfig):
+                found[name] = own
+        return found
 
     @property
     def updates(self) -> int:

@@ -1,5 +1,5 @@
-"""Does every seat learn from its own play? Computed anew from what was played, beside the learner's
-own code."""
+"""Does every seat learn from its own play? Computed anew from what was played, apart from the
+learner's own code."""
 
 import hashlib
 from collections import Counter

@@ -130,7 +130,7 @@ class Diagnosis:
 
     @property
     def figures(self) -> dict[str, Any]:
-        """All that is saved beside verdict and checks, by its name in JSON."""
+        """All that is saved besides verdict and checks, by its name in JSON."""
         return {}
 
     def as_json(self) -> dict[str, Any]:

@@ -38,7 +38,7 @@ class TrialSteps(eqx.Module):
     best: Any  # [T, B, M] how often that could be so at best
     even: Any  # [T, B, M] how often it is so by guessing among legal actions
     counts: Any  # [T, B, M] bool, the other is there and has a choice
-    alike: Any  # [T, B] how far the policy moves with what was inferred at that moment of another
+    alike: Any  # [T, B] how far the policy moves with what was inferred at that step of another
     # game among the same co-players; not a number if it had none
     other: Any  # [T, B] the same, among other co-players
 

@@ -158,7 +158,7 @@ def buffer_check(buffer: BufferAudit) -> Check:
 
 def sample_checks(records: Sequence[Record]) -> Iterator[Check]:
     """Samples of players that had left, of each part that counts them as it learns."""
-    for row in AUXILIARY_MODELS.values():
+    for row in AUXILIARY_MODELS.known():
         name = f"{row.prefix}/absent"
         counted = [record[name] for record in records if name in record]
         if not counted:

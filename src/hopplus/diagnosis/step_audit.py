@@ -1,5 +1,5 @@
 """Does every seat learn as often and by as much as the others, and is that what is logged? Computed
-anew, beside the learner's own code."""
+anew, apart from the learner's own code."""
 
 from dataclasses import dataclass, replace
 from typing import Any

@@ -163,7 +163,7 @@ class Row:
 
 
 def measure(traces: Sequence[Trace], level: float) -> list[Row]:
-    """The ladder's table: every rung beside the first, at equal steps and at equal wall time.
+    """The ladder's table: every rung next to the first, at equal steps and at equal wall time.
 
     Equal wall time: each rung counts as far as it had come when the first was finished, by the mean
     seconds of its updates. Two things that one should know: compilation is left out, which takes

@@ -81,7 +81,7 @@ class Adaptation:
 
 
 def lineups(against: Sequence[str], game: Game) -> list[Names]:
-    """The names of everyone beside the focal player, from the next seat on; `all` are all mixtures
+    """The names of everyone besides the focal player, from the next seat on; `all` are all mixtures
     of the game's scripted players."""
     found: list[Names] = []
     for names in against:

@@ -105,7 +105,7 @@ class Certificate:
         return found
 
     def _measured(self, on_update: OnUpdate) -> References:
-        table = self.table  # complains if it must, before anyone learns
+        table = self.table  # raises if it must, before anyone learns
         # Each seed has a replica that is an oracle and one that is not, which begin alike.
         fresh, both = self._learned(
             self.drawing, None, [True, False], "oracle and blind", on_update

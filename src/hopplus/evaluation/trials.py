@@ -103,7 +103,7 @@ Score = ByEpisode | AtTheEnd  # what is read from streams
 
 
 def mixtures(game: Game) -> list[Names]:
-    """All combinations of the game's scripted players for the seats beside one's own."""
+    """All combinations of the game's scripted players for the seats of the others."""
     return list(combinations_with_replacement(mixed_names(game), game.seats - 1))
 
 

@@ -17,7 +17,7 @@ ANSI = {"S": "1;38;2;205;120;55", "h": "1;38;2;165;170;185", "D": "1;38;2;90;170
 
 @dataclass(frozen=True)
 class Frame:
-    """One moment of an episode."""
+    """One step of an episode."""
 
     layout: str  # what the board looks like
     step: int  # steps played

@@ -50,7 +50,7 @@ def new_run(path: Path, config: TrainConfig) -> RunFolder:
     seated = replace(config, seats=",".join(seats), train_against=None)
     settled, warm_start = find_warm_start(seated)
     known = {inside[name]: background[name] for name in background}
-    make_learner(settled, known, warm_start)  # complains if it must
+    make_learner(settled, known, warm_start)  # raises if it must
     with make_run(path, settled) as folder:
         write_warm_start(folder, warm_start)
         for name, trained in background.items():

@@ -53,7 +53,7 @@ class Learning(eqx.Module):
 
     params: tuple[Params, ...]  # for each distinct player, its sets of parameters
     optimiser: optax.OptState  # of the learning player's sets
-    auxiliary_state: AuxiliaryState  # what the parts beside the policy need to go on
+    auxiliary_state: AuxiliaryState  # what auxiliary models need to go on
     plays: Play  # [B, ...] games in flight
     returns: jax.Array  # [B, N] float32, of the episodes in flight
     key: jax.Array

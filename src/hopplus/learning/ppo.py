@@ -147,7 +147,7 @@ def ppo_loss(
     found = parts(batch.present & ~batch.imagined, batch.valued & ~batch.imagined)
     imagined = parts(batch.present & batch.imagined, batch.valued & batch.imagined)
     # Every present step counts alike for the policy, whatever its source. The value's loss is a
-    # mean of its own, over the steps that values learn from: it weighs the same beside the policy's
+    # mean of its own, over the steps that values learn from: it weighs the same as the policy's,
     # however much is imagined.
     share = (batch.present & batch.imagined).sum() / jnp.maximum(batch.present.sum(), 1)
     weights = jnp.where(batch.imagined, imagined_value_weight, 1.0) * batch.valued

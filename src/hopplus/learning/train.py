@@ -10,7 +10,7 @@ import jax
 import numpy as np
 
 from hopplus.config import TrainConfig
-from hopplus.learning.auxiliary.table import counts_by_action
+from hopplus.learning.auxiliary.table import AUXILIARY_MODELS, counts_by_action
 from hopplus.learning.checkpoints import load_learning, split_learning
 from hopplus.learning.compilation import Update, first_and_next, next_of
 from hopplus.learning.from_run import learner_from_run, learning_seats
@@ -126,8 +126,8 @@ def summary(run: RunFolder, config: TrainConfig) -> dict[str, Any]:
 
 def record_of(number: int, config: TrainConfig, metrics: dict[str, Any]) -> dict[str, Any]:
     """What is logged of an update; losses of parts that were not fitted in it are left out."""
-    every = {name: settings.every for name, settings in config.fitted.items()}
-    idle = tuple(f"{name}/loss/" for name, n in every.items() if n and (number - 1) % n)
+    every = {AUXILIARY_MODELS[name].prefix: one.every for name, one in config.fitted.items()}
+    idle = tuple(f"{prefix}/loss/" for prefix, n in every.items() if n and (number - 1) % n)
     kept = {name: value for name, value in metrics.items() if not name.startswith(idle)}
     return {
         "update": number,

@@ -77,7 +77,7 @@ def _losses(record: Record, config: TrainConfig) -> dict[str, float]:
 
 
 def _models(record: Record) -> dict[str, float]:
-    """Of the models beside the policy, and of imagination where a gate is open."""
+    """Of the auxiliary models, and of imagination where a gate is open."""
     curves = {}
     counts = counts_by_action()
     for name, values in record.items():

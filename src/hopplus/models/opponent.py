@@ -75,7 +75,7 @@ def predictor(models: OpponentModel, shape: tuple[int, ...], seats: int, actions
             models, others_views(view, legal), goals
         )
     # Dense layers over another's view are dense layers over this one with their weights turned;
-    # turning weights costs nothing beside turning views, and all models then read one input.
+    # turning weights costs nothing compared to turning views, and all models then read one input.
     first, *above = models.body.dense.layers
     read = [_read_by(place, shape, seats, actions) for place in range(1, seats)]
     turned = jnp.stack([first.weight[place, order] for place, order in enumerate(read)])

@@ -40,7 +40,7 @@ def board_of(game: Game) -> Board:
 
 
 class Prediction(eqx.Module):
-    """The next moment as a model sees it; probabilities, not yet settled."""
+    """The next state as a model sees it; probabilities, not yet settled."""
 
     planes: jax.Array  # [H, W, C] float32, from 0 to 1
     reward: jax.Array  # [N] float32
@@ -53,7 +53,7 @@ class World(Protocol):
     """A learned world."""
 
     def __call__(self, view: View, joint: jax.Array) -> Prediction:
-        """The next moment after [N] actions."""
+        """The next state after [N] actions."""
 
     def settled(self, prediction: Prediction) -> tuple[jax.Array, jax.Array]:
         """The likeliest next planes [H, W, C] float32, 0 or 1, and who is gone then [N] bool."""

@@ -10,11 +10,11 @@ from hopplus.games.grid import STAY
 from hopplus.models.world import World, imagined
 from hopplus.types import State, View
 
-Embedding = Any  # a moment as a world keeps it: any pytree of arrays
+Embedding = Any  # a state as a world keeps it: any pytree of arrays
 
 
 class Observation(eqx.Module):
-    """A moment as one seat imagines it; seats run own first."""
+    """A state as one seat imagines it; seats run own first."""
 
     view: View
     legal: jax.Array  # [N, A] bool, everyone's

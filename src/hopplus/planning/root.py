@@ -1,4 +1,4 @@
-"""What trees say of the moment they grow from: what to do then, and what will follow."""
+"""What trees say of the state they grow from: what to do then, and what will follow."""
 
 import jax
 import jax.numpy as jnp

@@ -21,18 +21,18 @@ import numpy as np
 
 from hopplus.config import SearchConfig
 
-Node = Any  # a moment as whoever searches knows it: any pytree of arrays
+Node = Any  # a state as whoever searches knows it: any pytree of arrays
 
 
 class Leaf(eqx.Module):
-    """What is thought of a moment before looking further."""
+    """What is thought of a state before looking further."""
 
     prior: jax.Array  # [A] float32, log-probabilities of the actions, -inf where illegal
     value: jax.Array  # [] float32, expected return from here
 
 
 class Reached(eqx.Module):
-    """A moment that an action led to."""
+    """A state that an action led to."""
 
     node: Node
     leaf: Leaf
@@ -59,7 +59,7 @@ class Tree(eqx.Module):
 
 
 class SearchResult(eqx.Module):
-    """What looking ahead says of the moment it began in."""
+    """What looking ahead says of the state it began in."""
 
     visits: jax.Array  # [A] float32, how often each action was looked at
     values: jax.Array  # [A] float32, expected return of each action; of the root where unvisited

@@ -1,4 +1,4 @@
-"""What goes on in a learned player at one moment, for people who want to see it."""
+"""What goes on in a learned player at one step, for people who want to see it."""
 
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple

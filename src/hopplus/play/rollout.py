@@ -20,7 +20,7 @@ from hopplus.types import Memory, Params, State, Trajectory, View
 
 
 class Play(eqx.Module):
-    """A game in flight; its key is its own, so other games beside it change nothing."""
+    """A game in flight; its key is its own, so other games change nothing."""
 
     state: State
     view: View  # [N, ...] what every seat sees now

@@ -127,7 +127,7 @@ def seat_players(names: str, game: Game) -> Seating:
 def split_names(names: str, seats: int, others: bool = False) -> list[str]:
     """The names in `stag, stag|hare,random`, one for each seat; a mixture alone is for all.
 
-    With `others` the seats are those beside one that is taken already.
+    With `others` the seats are those besides one that is taken already.
     """
     called = [MIXED.join(options(name)) for name in names.split(",")]
     if len(called) == 1 and MIXED in names:

@@ -1,16 +1,18 @@
-"""A player that acts by a learned policy, and the models that it may have beside it."""
+"""A player that acts by a learned policy, and the auxiliary models that it may have."""
 
+import zlib
 from dataclasses import dataclass, field
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
-from hopplus.config import NetConfig, TrainConfig
+from hopplus.config import NetConfig, TrainConfig, find_part
 from hopplus.games.game import Game
 from hopplus.models.goal import GoalPart
 from hopplus.models.nets import ActorCritic
 from hopplus.models.opponent import OpponentPart
+from hopplus.models.part import Part
 from hopplus.models.sampling import draw
 from hopplus.models.world import board_of
 from hopplus.models.world_part import WorldPart
@@ -23,12 +25,13 @@ from hopplus.types import Act, Memory, View, ViewShape
 
 @dataclass(frozen=True)
 class PlayerModels:
-    """The models of one seat beside its policy and its context; None for those it does without."""
+    """The auxiliary models of one seat; None for those it does without."""
 
     prior: GoalPart | None = None
     opponent: OpponentPart | None = None
     world: WorldPart | None = None
     others: int = 0
+    outside: tuple[tuple[str, Part], ...] = ()  # somebody's own, by the prefixes of their rows
 
     def init(self, key: jax.Array) -> dict[str, Any]:
         """Fresh parameters, by the field of `PlayerParams`."""
@@ -38,6 +41,10 @@ class PlayerModels:
             "prior": self.prior.init(key_prior) if self.prior else None,
             "opponents": jax.vmap(self.opponent.init)(keys_others) if self.opponent else None,
             "world": self.world.init(key_world) if self.world else None,
+            "outside": {  # by its name, so that it begins the same whatever else there is
+                name: part.init(jax.random.fold_in(key, zlib.crc32(name.encode())))
+                for name, part in self.outside
+            },
         }
 
 
@@ -126,4 +133,6 @@ def make_player_models(game: Game, config: TrainConfig, context: Context) -> Pla
         opponent = OpponentPart(game.shape, game.seats, actions, goal_size(context), net, weights)
     if "world" in config.parts:
         world = WorldPart(board_of(game), config.world.model)
-    return PlayerModels(prior, opponent, world, others)
+    rules = [(find_part(name), settings) for name, settings in config.fitted.items()]
+    outside = [(rule.prefix, rule.model(game, one)) for rule, one in rules if rule.model]
+    return PlayerModels(prior, opponent, world, others, tuple(outside))

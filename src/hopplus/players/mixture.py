@@ -14,7 +14,7 @@ from hopplus.types import Act, Memory, Params, View
 class Mixture:
     """Several players, all alike likely, of whom the play says which sits there.
 
-    Parameters and memories are tuples, of every one: who does not sit there goes on beside, unseen,
+    Parameters and memories are tuples, of every one: who does not sit there goes on too, unseen,
     as programs cannot branch by game.
     """
 

@@ -1,5 +1,8 @@
 """What a learning player has learned."""
 
+from collections.abc import Mapping
+from dataclasses import field
+
 import equinox as eqx
 
 from hopplus.models.goal import GoalPrior
@@ -17,3 +20,4 @@ class PlayerParams(eqx.Module):
     context: Params = ()  # of what it makes of the others
     opponents: OpponentModel | None = None  # [N - 1, ...] one for each other, in the seats' order
     world: World | None = None
+    outside: Mapping[str, Params] = field(default_factory=dict)  # of models that are somebody's own

@@ -35,7 +35,7 @@ Others = Callable[[Observation, jax.Array, jax.Array], jax.Array]
 
 
 class Thought(eqx.Module):
-    """A moment in a planner's tree."""
+    """A state in a planner's tree."""
 
     embedding: Embedding
     memory: Memory  # the seat's own, with what it has seen up to here
@@ -92,7 +92,7 @@ class Planner(Around):
         return root.memory, act, grown
 
     def root(self, params: PlayerParams, memory: Memory, view: View) -> tuple[Thought, Leaf]:
-        """Where trees begin: the moment that the seat sees, with its memory after that."""
+        """Where trees begin: the state that the seat sees, with its memory after that."""
         memory, inferred = self.actor.infer(params, memory, view)
         observation = observe(self.game, view)
         embedding = self.dynamics(params).enter(observation)

@@ -186,7 +186,7 @@ class Row(NamedTuple):
     about: Callable[[Game], str]  # what it does, in words
 
 
-# Beside those that are called after the things on the board. To add a player of one's own:
+# Besides those that are called after the things on the board. To add a player of one's own:
 # SCRIPTED.add(name, Row(make, about)); or name it module:function, and no row is needed.
 SCRIPTED: Registry[Row] = Registry(
     "player",

@@ -45,7 +45,7 @@ def new_pretrain(path: Path, config: PretrainConfig) -> RunFolder:
     config = replace(config, data=str(Path(config.data).resolve()))  # found from anywhere
     data = open_data(Path(config.data))
     prior = find_prior(config, data.game)
-    make_setting(config, data.game_config, prior)  # complains if it must
+    make_setting(config, data.game_config, prior)  # raises if it must
     counted = Counts(config, data)
     for samples, name in ((counted.fitted, "fit"), (counted.measured, "measure")):
         if sum(samples) == 0:
@@ -108,7 +108,7 @@ class Session:
         fitted: dict[str, Any] = {}
         held: dict[str, Any] = {}
         order = np.random.default_rng([epoch]).permutation(self.data.shards)
-        for number in order.tolist():  # the same for every seed, alone or beside others
+        for number in order.tolist():  # the same for every seed, alone or with others
             steps, source = self._file(number, measured=False)
             batches = _batches(self.config, epoch, number, steps, self.counts)
             count = self.counts.batches[number]

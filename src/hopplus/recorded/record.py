@@ -1,4 +1,4 @@
-"""Whole episodes as rows: every moment of play, with what everyone saw, did and got."""
+"""Whole episodes as rows: every step of play, with what everyone saw, did and got."""
 
 import math
 from dataclasses import replace
@@ -15,7 +15,7 @@ from hopplus.types import Act, Params, View
 
 
 class Rows(eqx.Module):
-    """Moments of play, [R, ...]. An episode of L steps has L + 1: the last only shows how it ended.
+    """Steps of play, [R, ...]. An episode of L steps has L + 1: the last only shows how it ended.
 
     Where they are kept, planes and legality are packed into [R, N, bytes] uint8; see `packed`.
     """

@@ -2,7 +2,7 @@
 
 Everything written on it is text from elsewhere and escaped; pictures are images that cannot run
 anything either. Where a section has a view, the page's own script draws it from data that is
-written beside it as JSON; the browser is told to run that script, by its hash, and no other.
+written next to it as JSON; the browser is told to run that script, by its hash, and no other.
 """
 
 import base64

@@ -26,7 +26,7 @@ class Progress:
     Also sets a watchdog on the work. `where` is the folder or file it writes, which is named at
     once; `first` is what happens before the first units are done. Units that are not `even`, as
     some take seconds and others minutes, tell no rate and no time left. `note` is what a person
-    wants to see beside the figures.
+    wants to see along with the figures.
     """
 
     def __init__(

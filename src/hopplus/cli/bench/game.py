@@ -1,4 +1,4 @@
-"""`hopplus bench game`: environment steps per second, beside the plain-Python rules."""
+"""`hopplus bench game`: environment steps per second, and those of the plain-Python rules."""
 
 import runpy
 import time

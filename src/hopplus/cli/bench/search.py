@@ -1,5 +1,5 @@
-"""`hopplus bench search`: decisions per second beside mctx's, on the same networks, from the same
-moments."""
+"""`hopplus bench search`: decisions per second and mctx's, on the same networks, from the same
+states."""
 
 import time
 from collections.abc import Callable
@@ -39,13 +39,13 @@ Searching = Callable[[jax.Array], jax.Array]  # a key -> the roots' values [repl
 
 @dataclass(frozen=True)
 class BenchSearch:
-    """Decisions of a search per second beside those of mctx: fresh networks in every seat, the same
+    """Decisions of a search per second and those of mctx: fresh networks in every seat, the same
     for both, opponent models and the true rules."""
 
     game: GameConfig = field(default_factory=lambda: default_game(size=6))
     search: SearchConfig = field(default_factory=lambda: SearchConfig(simulations=200))
     parts: tuple[PartName, ...] = ("opponent",)
-    """What the players have beside a policy; goal adds the inference of goals."""
+    """Auxiliary models of the players; goal adds the inference of goals."""
     games: int = 8
     """Games side by side."""
     rounds: int = 5
@@ -71,7 +71,7 @@ class BenchSearch:
         wanted = [(self.search.simulations, peer)]
         wanted += [(count, False) for count in CURVE if self.curve]
         config = TrainConfig(game=self.game, parts=self.parts)
-        make_planner(config, self.search)  # complains before work is announced
+        make_planner(config, self.search)  # raises before work is announced
         speeds = []
         total, busy = len(wanted), "busy with the first"
         with Progress("searching", total, "searches", first=busy) as progress:

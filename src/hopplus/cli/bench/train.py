@@ -1,5 +1,5 @@
 """`hopplus bench train` and `hopplus bench update`: environment steps per second of learning, and
-the share of the machine it uses; what an update of HOP+ costs beside one of PPO on as much play."""
+the share of the machine it uses; what an update of HOP+ costs relative to PPO on as much play."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -129,7 +129,7 @@ def _speed_page(c: TrainConfig, speed: TrainSpeed) -> Page:
 
 @dataclass(frozen=True)
 class BenchUpdate:
-    """What an update of HOP+ costs beside one of PPO on as much play, and how both grow."""
+    """What an update of HOP+ costs relative to one of PPO on as much play, and how both grow."""
 
     game: GameConfig = field(default_factory=default_game)
     rounds: int = 7

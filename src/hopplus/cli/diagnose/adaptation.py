@@ -38,7 +38,7 @@ class DiagnoseAdaptation:
     seed: int = 0
     """Seed of everything random."""
     out: Path | None = None
-    """The page, beside which the JSON file lies; when not given, introspection.html in the run, or
+    """The page, next to which the JSON file lies; when not given, introspection.html in the run, or
     here."""
     json: bool = False
     """Print JSON instead of tables."""
@@ -46,7 +46,7 @@ class DiagnoseAdaptation:
     def run(self) -> int:
         check_options(episodes=self.episodes, trials=self.trials, seed=self.seed)
         if self.out and self.out.suffix == ".json":
-            raise ConfigError("--out names the page, such as out.html; JSON is written beside it")
+            raise ConfigError("--out names the page, such as out.html; JSON is written next to it")
         if any(name in PRESETS for name in self.subject):
             raise ConfigError("a preset has learned nothing yet: give a run, or exported players")
         game = make_game(game_of(self.subject, self.game))

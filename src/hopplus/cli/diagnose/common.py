@@ -10,7 +10,7 @@ from typing import Annotated
 import tyro
 from rich.console import Console
 
-from hopplus.cli.paged import this_command, written
+from hopplus.cli.paged import draw_page, this_command
 from hopplus.cli.reading.options import check_options
 from hopplus.cli.reading.players import neither
 from hopplus.config import ConfigError, GameConfig, TrainConfig, default_game
@@ -89,7 +89,7 @@ class Diagnosing:
         return Opened(run.config(), find_fault(None, run.config()), run)
 
     def _refuse_training(self, why: str) -> None:
-        """Complain of options for presets alone."""
+        """Raise `ConfigError` for options of presets alone."""
         given = {
             "--game": self.game != default_game(),
             "--steps": self.steps,
@@ -138,7 +138,7 @@ def finish(
     as_json: bool,
     tables: Sequence[Section] = (),
 ) -> int:
-    """Save the figures as JSON beside the page, then draw the page, and say the verdict; `tables`
+    """Save the figures as JSON next to the page, then draw the page, and say the verdict; `tables`
     are said before it. The exit status is that of a diagnosis that was made, whatever it says.
 
     In this order, because pictures can fail: whatever happens to them, what was found is kept.
@@ -152,7 +152,7 @@ def finish(
             write_durably(saved, text.encode())
     except ConfigError as error:  # the disk refuses: say what was found all the same
         refused = error
-    drawn = None if refused else written(path, lambda: make_page(name, found, draw()))
+    drawn = None if refused else draw_page(path, lambda: make_page(name, found, draw()))
     if as_json:
         print(json.dumps({"page": drawn, **figures}, indent=2))
     else:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import tyro
 
-from hopplus.cli.paged import show, this_command, written
+from hopplus.cli.paged import draw_page, show, this_command
 from hopplus.cli.reading.options import check_options
 from hopplus.diagnosis.models.diagnosis import MOST_ROWS, make_diagnosis, measure_seeds
 from hopplus.diagnosis.models.measures import Measures, write_measures
@@ -61,7 +61,7 @@ class DiagnoseModels:
     """Folder for JSON, CSV and pictures; when not given, `diagnosis` in the run, with the name of
     the data behind it if that is not the run's own."""
     rows: int = MOST_ROWS
-    """Moments of play to measure by, at most."""
+    """Steps of play to measure by, at most."""
     json: bool = False
     """Print JSON instead of tables."""
 
@@ -71,7 +71,7 @@ class DiagnoseModels:
             out, measures = measure_run(self.run_folder, self.data, self.out, self.rows)
         first = next(iter(measures.values()))
         name = str(self.run_folder)
-        page = written(out / "models.html", lambda: measured_page(name, first, this_command()))
+        page = draw_page(out / "models.html", lambda: measured_page(name, first, this_command()))
         seeds = {"seeds": {seed: one.figures for seed, one in measures.items()}}
         tables = Page(name, "", sections=measure_sections(measures), payload=seeds)
         hints = [f"all figures, tables and pictures are in {out}"]
@@ -130,7 +130,7 @@ def _say_figures(measures: Measures) -> dict[str, str]:
 
 
 def _add_best(figures: dict[str, Any], lines: dict[str, str]) -> dict[str, str]:
-    """Opponent models beside the best possible."""
+    """Opponent models compared to the best possible."""
     best = figures["best"]
     if not best:
         return lines | {"best possible": "not known of learned players"}
@@ -153,7 +153,7 @@ def _add_open_loop(figures: dict[str, Any], lines: dict[str, str]) -> dict[str, 
 
 
 def _add_goals(figures: dict[str, Any], lines: dict[str, str]) -> dict[str, str]:
-    """What goals tell, beside what they tell untrained."""
+    """What goals tell, compared to what they tell untrained."""
     hits, loss = figures["hit_ratio"], figures["loss"]
     what = "actions" if loss == "action" else "cells"
     found = {

@@ -73,7 +73,7 @@ def path_of(words: Sequence[str]) -> tuple[str, ...]:
     return path
 
 
-def ordered(words: Sequence[str], options: Callable[[tuple[str, ...]], list[Option]]) -> list[str]:
+def reorder(words: Sequence[str], options: Callable[[tuple[str, ...]], list[Option]]) -> list[str]:
     """The words with the preset in front of the options, where people may have put it behind some.
 
     The parser takes an option for that of the command to its left, and `train` alone has few. A

@@ -19,10 +19,10 @@ from hopplus.evaluation.replay.replays import (
     CHOSEN,
     Plain,
     enough,
-    numbered,
     play_key,
-    recorded,
+    record_episodes,
     replays,
+    start_episodes,
 )
 from hopplus.evaluation.replay.watch import seated, watch
 from hopplus.games.game import Game
@@ -91,7 +91,7 @@ class Replay(Playing):
         """The game [1, ...] in which the episode that is asked for begins."""
         number = self.episode or 0
         if not self.layout:
-            return numbered(game, seating, self.seed, np.array([number]))
+            return start_episodes(game, seating, self.seed, np.array([number]))
         key = jax.random.fold_in(play_key(self.seed), number)
         state = game.parse(read_text(self.layout))
 
@@ -120,7 +120,7 @@ class Replay(Playing):
         with Watchdog():
             seating, params = seated(lineup)
             seen = watch(game, seating, params, self._begun(game, seating))
-            return recorded(game, lineup, seen, {CHOSEN: 0}, self.episode or 0)
+            return record_episodes(game, lineup, seen, {CHOSEN: 0}, self.episode or 0)
 
     def _write(self, out: Path, frames: list[Frame]) -> None:
         gif = out.suffix.lower() == ".gif"
@@ -137,7 +137,7 @@ class Replay(Playing):
 
 
 def _transitions(replay: Plain, seat: int, *, colour: bool) -> list[str]:
-    """Every moment of the first episode, and what a seat thinks then."""
+    """Every step of the first episode, and what a seat thinks then."""
     episode = replay["episodes"][0]
     return [
         terminal(frame, colour=colour, marked=line_cells(episode, step, seat))

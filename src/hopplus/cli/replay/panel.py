@@ -1,4 +1,4 @@
-"""What one seat thinks at one moment of a recorded episode, as lines of text."""
+"""What one seat thinks at one step of a recorded episode, as lines of text."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""Recorded episodes on a terminal, moment by moment, with keys."""
+"""Recorded episodes on a terminal, step by step, with keys."""
 
 import time
 from dataclasses import dataclass, replace
@@ -14,7 +14,7 @@ from hopplus.evaluation.replay.film import frames_of
 from hopplus.evaluation.replay.replays import Plain
 from hopplus.games.render import Frame, amount, printable, terminal
 
-SPEEDS = (0.5, 1, 2, 4, 8, 16)  # moments a second
+SPEEDS = (0.5, 1, 2, 4, 8, 16)  # steps a second
 GAP, PANEL = 3, 36  # columns between board and panel, and of the panel at least
 SAME = {"n": "right", "p": "left", "=": "+", "]": "e"}  # keys that do the same
 MOST = 32  # rows or columns of a board
@@ -91,7 +91,7 @@ def shown(replay: Plain, place: Place, columns: int, *, colour: bool) -> list[st
 
 def _status(replay: Plain, place: Place) -> str:
     episode = replay["episodes"][place.episode]
-    doing = f"{SPEEDS[place.speed]:g} moments a second" if place.playing else "paused"
+    doing = f"{SPEEDS[place.speed]:g} steps a second" if place.playing else "paused"
     surprise = episode["surprise"]
     told = "" if surprise is None else f", surprise {amount(surprise)}"
     number = f"episode {place.episode + 1} of {len(replay['episodes'])}{told}"

@@ -86,7 +86,7 @@ def _measure_loss(
 
 
 class GoalShown(NamedTuple):
-    """What pictures of goals show beside figures."""
+    """What pictures of goals show besides figures."""
 
     points: np.ndarray  # [M, 2] goals along their two main directions
     kind: np.ndarray  # [M] of the player

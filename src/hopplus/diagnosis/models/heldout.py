@@ -135,7 +135,7 @@ def choose_seat(held: HeldOut, seat: int, most: int) -> HeldOut:
 
 
 def _rows(game: Game, seen: Watched) -> Rows:
-    """[B, T + 1, ...] moments of each game, on the host; anything behind the end of its episode."""
+    """[B, T + 1, ...] steps of each game, on the host; anything behind the end of its episode."""
     play, ended = seen.trajectory, ~np.asarray(seen.of_episode)
 
     @jax.jit

@@ -1,4 +1,4 @@
-"""How well is the next moment predicted: value by value, as a whole, and step after step?"""
+"""How well is the next state predicted: value by value, as a whole, and step after step?"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -172,11 +172,11 @@ def _predicted(
 
 
 class WorldShown(NamedTuple):
-    """What pictures of a world model show beside figures."""
+    """What pictures of a world model show besides figures."""
 
     game: Game
     rewards: np.ndarray  # [M, 2] of the seat itself, predicted and true
-    # The worst predictions beside what came; worked out when drawn, as that is one more program.
+    # The worst predictions next to what came; worked out when drawn, as that is one more program.
     worst: Callable[[], list[tuple[Sample, Prediction]]]
 
 
@@ -211,7 +211,7 @@ class WorldDiagnosis:
             for row in describe_bins(*counts[:, number])
         ]
         tables = {name: figures[name] for name in ("channels", "open_loop", "calibration")}
-        # By planes and by rewards in turn; seats at one board share errors: each moment once.
+        # By planes and by rewards in turn; seats at one board share errors: each step once.
         by_error = [np.argsort(-error) for error in (errors.channel.sum(axis=1), errors.reward)]
         order = np.stack(by_error, axis=1).reshape(-1)
         _, first = np.unique(held.row[order], return_index=True)

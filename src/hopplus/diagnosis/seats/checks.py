@@ -41,11 +41,6 @@ SEEDS = 5  # that are advised, if they are enough
 
 ILLNESSES = read_illnesses("seats")
 
-# What is known of each seat's models, by the name in the log.
-MODEL_FIGURES = {"explained": "share of the returns' variance that values explain"}
-for row in AUXILIARY_MODELS.values():
-    MODEL_FIGURES |= row.figures
-
 
 @dataclass(frozen=True)
 class SeatsSettings:
@@ -207,7 +202,10 @@ def check_pipeline(evidence: SeatsEvidence) -> list[Check]:
 def check_models(evidence: SeatsEvidence) -> Iterator[Check]:
     """Errors, buffers and counts of the models, by seat, over the last fifth."""
     late = last_fifth(evidence.subject.records)
-    for name, about in MODEL_FIGURES.items():
+    figured = {"explained": "share of the returns' variance that values explain"}
+    for row in AUXILIARY_MODELS.known():
+        figured |= row.figures
+    for name, about in figured.items():
         shown = [record[name] for record in late if name in record]
         if not shown or np.ndim(shown[0]) != 2 or np.shape(shown[0])[1] < 2:
             continue

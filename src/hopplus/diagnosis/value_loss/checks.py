@@ -192,7 +192,7 @@ def check_imagined_returns(evidence: ValueLossEvidence) -> Check | None:
 
 
 def check_goals(evidence: ValueLossEvidence) -> Check | None:
-    """Goals in imagination against goals in play: at the same moments, and by their size."""
+    """Goals in imagination against goals in play: at the same steps, and by their size."""
     apart, sources = evidence.goals_apart, evidence.sources
     if not apart:
         return None

@@ -1,5 +1,5 @@
 """From the first update on, over several seeds: what becomes of the value loss with one thing
-changed? These are the experiments that the research notes planned, beside plain PPO."""
+changed? These are the experiments that the research notes planned, next to plain PPO."""
 
 from dataclasses import dataclass, replace
 

@@ -82,7 +82,7 @@ def frames_of(replay: Plain, episode: Plain) -> list[Frame]:
 
 
 def _layout(replay: Plain, episode: Plain, moment: Plain) -> str:
-    """The board of a recorded moment, as its game writes it."""
+    """The board of a recorded step, as its game writes it."""
     columns = replay["columns"]
     cells = [""] * (replay["rows"] * columns)
     for row, column in episode["obstacles"]:

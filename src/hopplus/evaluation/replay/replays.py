@@ -1,4 +1,4 @@
-"""A few telling episodes, moment by moment, with what everyone thought: ready for JSON.
+"""A few telling episodes, step by step, with what everyone thought: ready for JSON.
 
 docs/replay.md says what is in it.
 """
@@ -63,13 +63,13 @@ def telling_replays(game: Game, lineup: Lineup, seen: Watched) -> Plain:
     """Those of the watched episodes that tell most."""
     returns, surprise = np.asarray(seen.returns), np.asarray(seen.surprise)
     picked = most_telling(scores(lineup.seating, returns), surprise)
-    return recorded(game, lineup, seen, picked)
+    return record_episodes(game, lineup, seen, picked)
 
 
 def watch_first(game: Game, lineup: Lineup, seed: int = 0, among: int | None = None) -> Watched:
     """The first so many episodes of a seed."""
     seating, params = seated(lineup)
-    plays = numbered(game, seating, seed, np.arange(among or enough(lineup)))
+    plays = start_episodes(game, seating, seed, np.arange(among or enough(lineup)))
     return watch(game, seating, params, plays)
 
 
@@ -84,7 +84,7 @@ def play_key(seed: int) -> jax.Array:
     return jax.random.split(jax.random.key(seed))[1]  # the other is for players
 
 
-def numbered(game: Game, seating: Seating, seed: int, numbers: np.ndarray) -> Play:
+def start_episodes(game: Game, seating: Seating, seed: int, numbers: np.ndarray) -> Play:
     """The games [B, ...] in which episodes of those numbers [B] begin."""
     key = play_key(seed)
 
@@ -112,7 +112,7 @@ def most_telling(scores: np.ndarray, surprise: np.ndarray) -> dict[str, int]:
     return {label: int(place) for label, place in picked.items()}
 
 
-def recorded(
+def record_episodes(
     game: Game, lineup: Lineup, seen: Watched, picked: Mapping[str, int], first: int = 0
 ) -> Plain:
     """Those of the watched games [T, B, ...] that are picked, by their labels; `first` is the
@@ -160,7 +160,7 @@ def goals_of(player: Player) -> str:
 
 
 def plain_episode(game: Game, who: list[Sitting], seen: Watched, goals: str) -> Plain:
-    """The moments of one game [T, ...] with those who sat there [N]; what is known of goals only
+    """The steps of one game [T, ...] with those who sat there [N]; what is known of goals only
     where it is of that kind."""
     play = seen.trajectory
     length = int(np.argmax(play.outcome.done)) + 1

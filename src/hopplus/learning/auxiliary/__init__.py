@@ -1,1 +1,1 @@
-"""Models that learn beside the policy: goals, opponents, the world, imagined rollouts."""
+"""Models that learn along with the policy: goals, opponents, the world, imagined rollouts."""

@@ -1,7 +1,7 @@
 """Goals inferred from a seat's history, learned while playing; and, from scratch, their prior."""
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -48,11 +48,10 @@ class Drawn(NamedTuple):
 class GoalLearner(AuxiliaryLearner):
     """Each set of parameters learns from what its own seats saw, game by game.
 
-    A prior from a run stays as it is; one from scratch learns beside the inference.
+    A prior from a run stays as it is; one from scratch learns along with the inference.
     """
 
     config: GoalLearnerConfig
-    name: ClassVar[str] = "goal"
 
     @property
     def part(self) -> GoalsContext:

@@ -15,7 +15,7 @@ from hopplus.learning.auxiliary.transitions import (
     Transitions,
     draw_present,
     empty_buffer,
-    pushed,
+    push,
 )
 from hopplus.learning.ppo import Batch, source_metrics
 from hopplus.learning.returns import lambda_returns, shared_reward
@@ -33,7 +33,7 @@ from hopplus.types import Act, Memory, View
 
 @dataclass(frozen=True)
 class ImaginedRollouts:
-    """Imagines for each set of parameters, from moments that its own seats have been in."""
+    """Imagines for each set of parameters, from states that its own seats have been in."""
 
     game: Game
     actor: Actor
@@ -73,11 +73,11 @@ class ImaginedRollouts:
         return self.replicas * self.config.horizon
 
     def init(self, played: Transitions) -> Transitions:
-        """An empty buffer of moments to begin from, for play shaped as that [T, B, ...]."""
+        """An empty buffer of steps to begin from, for play shaped as that [T, B, ...]."""
         return empty_buffer(_kept(played), self.config.buffer)
 
     def keep(self, buffer: Transitions, played: Transitions, updates: jax.Array) -> Transitions:
-        return pushed(buffer, _kept(played), updates)
+        return push(buffer, _kept(played), updates)
 
     def imagine(
         self,
@@ -207,7 +207,7 @@ class ImaginedRollouts:
             imagined=jnp.ones_like(present),
         )
         if self.actor.context.learned_by_policy:
-            # Each real moment comes with its memory, so that nothing before it matters.
+            # Each real step comes with its memory, so that nothing before it matters.
             number = jnp.zeros_like(rollout.begins, jnp.int32)
             steps = replace(steps, before=rollout.memory, begins=rollout.begins, episode=number)
         return flat(steps)

@@ -1,8 +1,9 @@
-"""What the parts that learn beside the policy have in common."""
+"""What auxiliary models have in common that learn while the policy does."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, ClassVar, TypeAlias, TypeVar
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, TypeAlias, TypeVar
 
 import equinox as eqx
 import jax
@@ -11,7 +12,14 @@ import numpy as np
 import optax
 
 from hopplus.games.game import Game
-from hopplus.learning.auxiliary.transitions import Transitions, empty_buffer, present_in, pushed
+from hopplus.learning.auxiliary.transitions import (
+    Transitions,
+    draw_present,
+    empty_buffer,
+    own_sample,
+    present_in,
+    push,
+)
 from hopplus.learning.ppo import Batch
 from hopplus.models.part import Metrics, fit_loss
 from hopplus.players.actor import Actor
@@ -37,7 +45,8 @@ class AuxiliaryLearner:
     """A model that learns while the policy does, from what was just played and its buffer.
 
     `param_sets` are [sets, ...]: sets of parameters learn side by side, each from the play of its
-    own seats. What a model says for itself is written for one set.
+    own seats. What a model says for itself is written for one set. Unless it says otherwise, its
+    parameters are those of a model from outside, and it learns from samples of its seats' steps.
     """
 
     game: Game
@@ -47,32 +56,35 @@ class AuxiliaryLearner:
     updates: int  # how many there will be
     # How a round of fitting replaces what was there; a field, for the diagnosis to put another in.
     commit: Callable[[Fitted, Fitted], Fitted] = lambda old, new: new
-    name: ClassVar[str]  # in `AUXILIARY_MODELS`, and of its metrics
+    name: str = ""  # of its metrics and its state: the row's prefix
 
     @property
     def part(self) -> Any:
         """The model, which says what its losses are."""
-        raise NotImplementedError
+        return dict(self.actor.parts.outside)[self.name]
 
     def own(self, player_params: PlayerParams) -> Params:
         """Of a player's parameters those that are learned here."""
-        raise NotImplementedError
+        return player_params.outside[self.name]
 
     def with_own(self, player_params: PlayerParams, own: Any) -> PlayerParams:
         """The player's parameters with these in place."""
-        raise NotImplementedError
+        return replace(player_params, outside={**player_params.outside, self.name: own})
 
     def rows(self, played: Transitions) -> Any:
         """[M, ...] what it keeps of play [T, B, ...]; with `state` and `joint` in it."""
-        raise NotImplementedError
+        # The key too: what came of a step is found by playing it again.
+        return flat(Transitions(played.state, played.joint, key=played.key))
 
     def draw(self, rows: Any, seats: jax.Array, key: jax.Array, count: int) -> Any:
-        """[count, ...] samples for a set with these seats [k]."""
-        raise NotImplementedError
+        """[count, ...] samples for a set with these seats [k], of steps where they are present."""
+        drawn = draw_present(self.game, rows, seats, key, count)
+        return jax.vmap(partial(own_sample, self.game))(*drawn)
 
     def score(self, player_params: PlayerParams, samples: Any, played: Transitions) -> Metrics:
         """How well one set foresees samples of the play that it has not learned from."""
-        raise NotImplementedError
+        keys = jnp.zeros(self.measured_on(played))
+        return {"held_out_loss": fit_loss(self.part, self.own(player_params), samples, keys)[0]}
 
     def tally(self, samples: Any) -> Metrics:
         """What is counted of a set's samples as they are learned from; nothing, unless a model
@@ -119,7 +131,7 @@ class AuxiliaryLearner:
 
     def keep(self, buffer: Any, played: Transitions, updates: jax.Array) -> Any:
         """The buffer with the play added."""
-        return pushed(buffer, self.rows(played), updates)
+        return push(buffer, self.rows(played), updates)
 
     def measure(self, param_sets: PlayerParams, played: Transitions, key: jax.Array) -> Metrics:
         """How well it foresees play [T, B, ...] that it has not learned from."""

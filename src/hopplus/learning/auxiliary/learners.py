@@ -1,4 +1,4 @@
-"""The parts beside the policy, together: what each learns in an update, and what the policy learns
+"""The auxiliary models together: what each learns in an update, and what the policy learns
 from besides real play."""
 
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from hopplus.config import TrainConfig
+from hopplus.config import ConfigError, TrainConfig
 from hopplus.games.game import Game
 from hopplus.learning.auxiliary.imagined_rollouts import ImaginedRollouts, act_without_goals
 from hopplus.learning.auxiliary.learner import AuxiliaryLearner, FitState
@@ -124,11 +124,13 @@ def make_auxiliary_learners(
 ) -> AuxiliaryLearners:
     """The parts that a configuration switches on, for the seats that learn."""
     sets = seats[None, :] if actor.shares_params else seats[:, None]
-    made = []
+    made: list[AuxiliaryLearner] = []
     for name, settings in config.fitted.items():
-        learner = AUXILIARY_MODELS[name].learner
-        assert learner is not None
-        made.append(learner(game, actor, settings, sets, config.updates))
+        row = AUXILIARY_MODELS[name]
+        if row.prefix in (one.name for one in made):
+            raise ConfigError(f"--parts has two models whose metrics are called {row.prefix}/...")
+        assert row.learner is not None
+        made.append(row.learner(game, actor, settings, sets, config.updates, name=row.prefix))
     imagined_rollouts = None
     if config.imagines:
         imagined_rollouts = ImaginedRollouts(

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -41,7 +41,6 @@ class OpponentLearner(AuxiliaryLearner):
     config: OpponentLearnerConfig
     # What a step tells of the others; a field, for the diagnosis to put another in.
     sample: Callable[[Game, Transitions, jax.Array, jax.Array], Sample] = other_samples
-    name: ClassVar[str] = "opponent"
 
     @property
     def part(self) -> OpponentPart:

@@ -1,14 +1,15 @@
-"""The table of auxiliary models: what learns beside the policy, and what is told of it.
+"""The table of auxiliary models: what learns besides the policy, and what is shown of it.
 
 Training, logs, TensorBoard, reports, warm starts and diagnoses read these rows, and none of them
-names a model itself. A new one is a file like `world.py` and a row here; its settings are a
-field of `TrainConfig`, and `hopplus.config.PARTS` says what it needs beside it.
+names a model itself. One from outside the package is an `AuxiliaryRow` in a file of its own, named
+as module:attribute or added by `register_auxiliary_model`.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from hopplus.config import PARTS, AuxiliaryConfig, ConfigError, PartRule
 from hopplus.learning.auxiliary.goal import GoalLearner
 from hopplus.learning.auxiliary.learner import AuxiliaryLearner
 from hopplus.learning.auxiliary.opponent import (
@@ -56,6 +57,20 @@ class AuxiliaryModel:
     figures: Mapping[str, str] = field(default_factory=dict)  # told by seat, and what each is
     charts: tuple[Chart, ...] = ()
     gate: str | None = None  # the metric that is 0 where all others mean nothing
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuxiliaryRow(PartRule, AuxiliaryModel):
+    """A model of one's own: what the table and `hopplus.config.PARTS` say of one, in a row."""
+
+    prefix: str
+    settings: AuxiliaryConfig
+    model: Callable[[Any, Any], Part]  # makes it, of a `Game` and the settings
+    learner: type[AuxiliaryLearner] = AuxiliaryLearner
+
+    def __post_init__(self) -> None:
+        if self.warm_start or self.settings.from_run:
+            raise ConfigError(f"{self.prefix}: a model of your own begins from scratch, not a run")
 
 
 AUXILIARY_MODELS: Registry[AuxiliaryModel] = Registry(
@@ -143,8 +158,7 @@ AUXILIARY_MODELS: Registry[AuxiliaryModel] = Registry(
                 ),
                 Chart(
                     "Values, real and imagined",
-                    "Mean return that is learned from, and what the critic says of the same"
-                    " moments.",
+                    "Mean return that is learned from, and what the critic says of the same steps.",
                     {
                         "real/return": "return, real",
                         "real/value": "value, real",
@@ -159,6 +173,12 @@ AUXILIARY_MODELS: Registry[AuxiliaryModel] = Registry(
 )
 
 
+def register_auxiliary_model(name: str, row: AuxiliaryRow) -> None:
+    """Have `--parts` know a model of one's own by a name without a colon."""
+    PARTS.add(name, row)
+    AUXILIARY_MODELS.add(name, row)
+
+
 def warm_starts() -> dict[str, WarmStartRule]:
     """What can be learned before, by the model's name."""
     return {name: row.warm_start for name, row in AUXILIARY_MODELS.items() if row.warm_start}
@@ -166,13 +186,13 @@ def warm_starts() -> dict[str, WarmStartRule]:
 
 def counts_by_action() -> list[tuple[str, str]]:
     """Hits and counts by action, which mean something only added up: never averaged or drawn."""
-    charts = (chart for row in AUXILIARY_MODELS.values() for chart in row.charts)
+    charts = (chart for row in AUXILIARY_MODELS.known() for chart in row.charts)
     return [chart.by_action for chart in charts if chart.by_action]
 
 
 def gate_of(metric: str) -> str | None:
     """The metric that is 0 where this one means nothing, if there is one."""
-    for row in AUXILIARY_MODELS.values():
+    for row in AUXILIARY_MODELS.known():
         if row.gate and metric != row.gate and metric.startswith(f"{row.prefix}/"):
             return row.gate
     return None

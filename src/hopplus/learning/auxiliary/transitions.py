@@ -60,7 +60,7 @@ def empty_buffer(rows: Rows, wanted: int) -> Rows:
     return empty
 
 
-def pushed(buffer: Rows, rows: Rows, updates: jax.Array) -> Rows:
+def push(buffer: Rows, rows: Rows, updates: jax.Array) -> Rows:
     """The buffer after rows [M, ...], the same number in every one of the `updates` before."""
 
     def put(kept: jax.Array, new: jax.Array) -> jax.Array:
@@ -72,7 +72,7 @@ def pushed(buffer: Rows, rows: Rows, updates: jax.Array) -> Rows:
     return after
 
 
-def drawn_rows(key: jax.Array, present: jax.Array, count: int) -> tuple[jax.Array, jax.Array]:
+def draw_rows(key: jax.Array, present: jax.Array, count: int) -> tuple[jax.Array, jax.Array]:
     """[count] rows and places, drawn alike from the pairs that are `present` [R, k].
 
     Any pair where none is: whoever learns from it must look at its presence again.
@@ -90,7 +90,7 @@ def draw_present(
     """[count] rows of a buffer, and for each one of the seats [k] that is present in it."""
     present = present_in(game, buffer)
     present = present.any(axis=tuple(range(1, present.ndim - 1)))  # at any step of a segment
-    row, place = drawn_rows(key, present[:, seats], count)
+    row, place = draw_rows(key, present[:, seats], count)
     drawn: Rows = jax.tree.map(lambda leaf: leaf[row], buffer)
     return drawn, seats[place]
 

@@ -1,15 +1,13 @@
 """A world model for each seat, learned while playing."""
 
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
 
 from hopplus.config import WorldLearnerConfig
-from hopplus.learning.auxiliary.learner import AuxiliaryLearner, flat
-from hopplus.learning.auxiliary.transitions import Transitions, draw_present, own_sample
+from hopplus.learning.auxiliary.learner import AuxiliaryLearner
+from hopplus.learning.auxiliary.transitions import Transitions
 from hopplus.models.part import Metrics
 from hopplus.models.world import World
 from hopplus.models.world_part import WorldPart
@@ -24,7 +22,6 @@ class WorldLearner(AuxiliaryLearner):
     """Each set of parameters learns what joint actions bring to its own seats."""
 
     config: WorldLearnerConfig
-    name: ClassVar[str] = "world"
 
     @property
     def part(self) -> WorldPart:
@@ -37,16 +34,6 @@ class WorldLearner(AuxiliaryLearner):
 
     def with_own(self, player_params: PlayerParams, own: World) -> PlayerParams:
         return replace(player_params, world=own)
-
-    def rows(self, played: Transitions) -> Transitions:
-        # The key too: what came of a step is found by playing it again.
-        return flat(Transitions(played.state, played.joint, key=played.key))
-
-    def draw(self, rows: Transitions, seats: jax.Array, key: jax.Array, count: int) -> Sample:
-        """[count] samples of a set's own seats [k], of steps at which they are present."""
-        drawn = draw_present(self.game, rows, seats, key, count)
-        samples: Sample = jax.vmap(partial(own_sample, self.game))(*drawn)
-        return samples
 
     def score(self, player_params: PlayerParams, samples: Sample, played: Transitions) -> Metrics:
         """`error` is the share of steps of which anything is foreseen wrongly: the planes, the own

@@ -28,7 +28,7 @@ class Context:
 
     @property
     def size(self) -> int:
-        """Numbers that the policy and its value are given beside the view."""
+        """Numbers that the policy and its value are given along with the view."""
         raise NotImplementedError
 
     @property

@@ -21,7 +21,7 @@ PRACTISED = (
 
 
 def adaptation_page(name: str, found: Adaptation, known: References | None, learning: str) -> Page:
-    """Returns among each lineup, beside those of oracle and blind where they were measured."""
+    """Returns among each lineup, next to those of oracle and blind where they were measured."""
     seeds = len(found.returns)
     means, closed = found.means(), found.closed(known) if known else None
     rows: list[list[Any]] = [

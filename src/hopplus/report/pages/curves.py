@@ -17,7 +17,7 @@ ALL_POINTS = 2500  # of one curve of every run together
 FEWEST = 100
 
 
-CHARTS = (
+ABOVE = (
     Chart(
         "Policy loss",
         "Of real and of imagined play.",
@@ -29,7 +29,8 @@ CHARTS = (
         " from.",
         {"value_loss": "real", "imagined/value_loss": "imagined", "value_loss_mixed": "both"},
     ),
-    *(chart for row in AUXILIARY_MODELS.values() for chart in row.charts),
+)
+BELOW = (
     Chart("Entropy", "Of the policy, in nats.", {"entropy": "entropy"}),
     Chart("Change of the policy", "In an update.", {"kl": "divergence", "clipped": "clipped"}),
     Chart("Explained variance", "Of the returns, by the values.", {"explained": "explained"}),
@@ -42,6 +43,12 @@ CHARTS = (
     Chart("Loss by part, held out", "By its parts.", {"held_out/": ""}),
     Chart("Loss by part, fitted", "By its parts.", {"fitted/": ""}),
 )
+
+
+def list_charts() -> list[Chart]:
+    """All there are; of auxiliary models from outside, those of the runs that were read."""
+    models = (chart for row in AUXILIARY_MODELS.known() for chart in row.charts)
+    return [*ABOVE, *models, *BELOW]
 
 
 @dataclass(frozen=True)
@@ -89,7 +96,7 @@ def _charts(
     if any(run.learning is not None for run in runs):
         about = "Return of an episode, mean over seats that learn (*) and each seat's own."
     returns = Chart("Return", about, {}, level="best")
-    for chart in (returns, *CHARTS):
+    for chart in (returns, *list_charts()):
         found = (
             _return_lines(runs, thinned, say)
             if chart is returns

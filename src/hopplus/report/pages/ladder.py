@@ -30,7 +30,7 @@ def ladder_page(
     level: float,
     payload: Mapping[str, Any],
 ) -> Page:
-    """Every rung beside the first, at equal steps and at equal wall time; `runs` are the rungs'."""
+    """Every rung next to the first, at equal steps and equal wall time; `runs` are the rungs'."""
     named = [replace(run, name=row.title) for run, row in zip(runs, rows, strict=True)]
     known = [(row.title, row.mean_return) for row in rows if row.mean_return]
     best = max(known, key=lambda one: one[1].mean, default=None)

@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 
 STEPS = 1024  # of each seat that its world is measured by
 VIEWS = 4096  # of all seats that goals are measured by
-ROWS = 10_000  # moments of recorded play that a model of a run of its own is measured by
+ROWS = 10_000  # steps of recorded play that a model of a run of its own is measured by
 DESCRIPTIONS = {
     "opponent": "what was taken for what, figures by action, and calibration",
     "world": "errors by plane, step after step, values, calibration and rewards",
-    "worst": "the worst predictions of the world model beside what came",
+    "worst": "the worst predictions of the world model next to what came",
     "goal": "goals in two dimensions, and what they tell",
 }
 
@@ -110,7 +110,7 @@ def _foresight(game: Game, seen: Watched) -> Section:
     measures = measure_in_play(seen, list(game.action_names))
     figures = measures.figures
     text = (
-        "What each seat expected of the others at each moment of fresh play, where they had a"
+        "What each seat expected of the others at each step of fresh play, where they had a"
         f" choice: {figures['top1']:.1%} foreseen as the likeliest, {figures['top3']:.1%} among the"
         f" three likeliest, cross-entropy {figures['cross_entropy']:.3f}, in"
         f" {figures['samples']:,} cases."
@@ -129,7 +129,7 @@ def _worlds(measured: dict[int, Measures]) -> Section:
     """All seats in figures, and the one whose model errs most in pictures."""
     worst = max(measured, key=lambda seat: measured[seat].figures["plane_mse"])
     text = (
-        "The next moment as each seat's world model foresees it, on steps of the seat's own fresh"
+        "The next state as each seat's world model foresees it, on steps of the seat's own fresh"
         f" play. Pictures are of seat {worst}, whose model errs most."
     )
     columns = {

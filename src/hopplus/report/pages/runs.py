@@ -85,7 +85,7 @@ def runs_page(
 
 
 def compare_seeds(runs: Sequence[Summary]) -> list[AcrossSeeds | None]:
-    """Each run over its seeds, beside the first; of runs that cannot be ranked, each for itself."""
+    """Each run over its seeds, next to the first; those that cannot be ranked each for itself."""
     by_seed = [run.by_seed for run in runs]
     if incomparable(runs):
         return [across_seeds([one])[0] for one in by_seed]
@@ -112,7 +112,7 @@ def across_seeds_section(
 
 
 def _headline(runs: Sequence[Summary], say: Translations) -> str:
-    """The return of the run, or of the best one, beside the best possible."""
+    """The return of the run, or of the best one, next to the best possible."""
     known = [run for run in runs if run.mean_return is not None]
     if not known:
         losses = [_held_out(run) for run in runs]

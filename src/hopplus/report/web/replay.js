@@ -1,6 +1,6 @@
-// Episodes, moment by moment: the board, and beside it what a seat saw, thought and foresaw.
+// Episodes, step by step: the board, and beside it what a seat saw, thought and foresaw.
 
-const SPEEDS = [0.5, 1, 2, 4, 8]; // moments a second
+const SPEEDS = [0.5, 1, 2, 4, 8]; // steps a second
 const ICONS = { // in a square of 16
   first: "M4 3V13M13 3L6 8L13 13z", back: "M11 3L4 8L11 13z", play: "M4 2L13 8L4 14z", pause: "M5 3V13M11 3V13",
   on: "M5 3L12 8L5 13z", last: "M12 3V13M3 3L10 8L3 13z",

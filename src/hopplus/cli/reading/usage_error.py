@@ -1,4 +1,4 @@
-"""What the option parser complains of, as one sentence for people."""
+"""What is wrong with a command line, as one sentence for people."""
 
 import difflib
 import re
