@@ -11,7 +11,13 @@ import numpy as np
 import optax
 
 from hopplus.games.game import Game
-from hopplus.learning.auxiliary.transitions import Transitions, empty_buffer, present_in, pushed
+from hopplus.learning.auxiliary.transitions import (
+    Transitions,
+    emptied,
+    empty_buffer,
+    present_in,
+    pushed,
+)
 from hopplus.learning.ppo import Batch
 from hopplus.models.part import Metrics, fit_loss
 from hopplus.players.actor import Actor
@@ -152,7 +158,9 @@ class AuxiliaryLearner:
         )
         before = (self.own(param_sets), auxiliary.optimiser)
         own, optimiser = self.commit(before, (own, optimiser))
-        return self.with_own(param_sets, own), FitState(optimiser, auxiliary.buffer), found
+        kept = self.config.after_fit == "keep"
+        buffer = auxiliary.buffer if kept else emptied(auxiliary.buffer)
+        return self.with_own(param_sets, own), FitState(optimiser, buffer), found
 
     def descend(
         self, player_params: PlayerParams, state: optax.OptState, samples: Any
@@ -189,6 +197,9 @@ class AuxiliaryLearner:
         key_measure, key_fit = jax.random.split(key)
         found = self.measure(param_sets, played, key_measure)
         auxiliary = FitState(auxiliary.optimiser, self.keep(auxiliary.buffer, played, updates))
+        # [sets] at how many steps of the buffer each set's own seats were present.
+        seen = jnp.moveaxis(present_in(self.game, auxiliary.buffer)[..., self.seats], -2, 0)
+        found["fill"] = seen.reshape(len(self.seats), -1).sum(axis=1)
         every = self.config.every
         if every:
             fit = jax.jit(self.fit)  # which is traced once: for the shapes, and for the round
@@ -203,9 +214,6 @@ class AuxiliaryLearner:
                 key_fit,
             )
             found |= fitted
-        # [sets] at how many steps of the buffer each set's own seats were present.
-        seen = jnp.moveaxis(present_in(self.game, auxiliary.buffer)[..., self.seats], -2, 0)
-        found["fill"] = seen.reshape(len(self.seats), -1).sum(axis=1)
         found["fits"] = self.count_fits(auxiliary.optimiser)
         return (
             param_sets,
