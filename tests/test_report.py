@@ -101,12 +101,42 @@ def test_seats_have_lines_of_their_own() -> None:
 def test_recall_by_action() -> None:
     logged = logged_of(
         opponent__accuracy=[[[0.5, 0.7]]],
-        opponent__count=[[[[4, 0], [4, 0]]]],
-        opponent__hit=[[[[1, 0], [3, 0]]]],
+        opponent__count=[[[[[4, 0]], [[4, 0]]]]],
+        opponent__hit=[[[[[1, 0]], [[3, 0]]]]],
     )
     lines = charts_of(logged, actions=("stay", "up"))["Opponent accuracy"]["lines"]
     found = [(line["name"], line["y"]) for line in lines]
     assert found == [("all actions", [0.6]), ("stay", [0.5]), ("up", [None])]
+
+
+def test_accuracy_by_seat_and_by_other() -> None:
+    """[U, S, sets, N - 1, A]: the first other of a seat is the next one."""
+    count = [[[[[4, 0], [2, 2]], [[5, 5], [0, 0]], [[1, 0], [0, 1]]]]]
+    logged = logged_of(
+        opponent__accuracy=[[[0.1, 0.2, 0.3]]],
+        opponent__top3=[[[0.5, 0.6, 0.7]]],
+        opponent__count=count,
+        opponent__hit=[[[[[1, 0], [0, 1]], [[5, 0], [0, 0]], [[1, 0], [0, 0]]]]],
+        opponent__hit_top3=count,
+    )
+    charts = charts_of(logged)
+    lines = charts["Opponent accuracy by seat"]["lines"]
+    seats = [("all seats", [0.2]), ("seat 0", [0.25]), ("seat 1", [0.5]), ("seat 2", [0.5])]
+    others = [
+        ("seat 0 of seat 1", [0.25]),
+        ("seat 0 of seat 2", [0.25]),
+        ("seat 1 of seat 2", [0.5]),
+        ("seat 1 of seat 0", [None]),
+        ("seat 2 of seat 0", [1]),
+        ("seat 2 of seat 1", [0]),
+    ]
+    assert [(line["name"], line["y"]) for line in lines] == seats + others
+    assert [bool(line.get("quiet")) for line in lines] == [False] * 4 + [True] * 6
+    assert charts["Opponent top-3 by seat"]["lines"][1]["y"] == [1]
+    # A set of parameters that all seats share is no seat's own.
+    shared = {name: values[:, :, :1] for name, values in logged.values.items()}
+    lines = charts_of(logged_of(**shared))["Opponent accuracy by seat"]["lines"]
+    assert [line["name"] for line in lines] == ["all seats"]
 
 
 def test_what_was_not_imagined_is_no_zero(tmp_path: Path) -> None:

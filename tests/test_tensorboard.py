@@ -158,18 +158,26 @@ def test_models_beside_the_policy() -> None:
         "episodes": [0, 0],
         "return_sum": [[0.0, 0.0], [0.0, 0.0]],
         "opponent/loss/cross_entropy": [[1.0], [2.0]],
-        "opponent/count": [[[2, 0, 6]], [[2, 0, 2]]],
-        "opponent/hit": [[[1, 0, 4]], [[0, 0, 2]]],
+        # [seeds, sets, N - 1, A]
+        "opponent/count": [[[[2, 0, 3]], [[0, 0, 3]]], [[[2, 0, 2]], [[0, 0, 0]]]],
+        "opponent/hit": [[[[1, 0, 1]], [[0, 0, 3]]], [[[0, 0, 2]], [[0, 0, 0]]]],
+        "opponent/hit_top3": [[[[2, 0, 3]], [[0, 0, 3]]], [[[1, 0, 0]], [[0, 0, 0]]]],
+        "opponent/top3": [[1.0, 1.0], [0.25, 0.0]],
         "world/error": [[0.25], [0.75]],
         "imagined/open": [[1.0], [0.0]],
         "imagined/kl": [[0.5], [0.0]],
         "imagined/return": [[3.0], [0.0]],
     }
-    assert training_curves(record, CONFIG, 0.001, None) == {
+    assert training_curves(record, replace(CONFIG, seats=None), 0.001, None) == {
         "charts/learning_rate": 0.001,
         "losses/opponent/cross_entropy": 1.5,
         "opponent/recall/action_0": 0.25,
         "opponent/recall/action_2": 0.75,
+        "opponent/accuracy/seat_0_of_1": 4 / 9,
+        "opponent/accuracy/seat_1_of_0": 1.0,
+        "opponent/top3": 0.5625,
+        "opponent/top3/seat_0_of_1": 6 / 9,
+        "opponent/top3/seat_1_of_0": 1.0,
         "world/error": 0.5,
         "imagined/open": 0.5,
         "losses/imagined/approx_kl": 0.5,  # only where something was imagined

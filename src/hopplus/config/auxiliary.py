@@ -35,6 +35,8 @@ class AuxiliaryConfig(Settings):
     """Environment steps it keeps to learn from; rounded up to whole updates."""
     every: Annotated[int, Between(0, MANY)] = 1
     """Updates from one round of fitting to the next; 0 for never."""
+    after_fit: Literal["keep", "empty"] = "keep"
+    """Keep the buffer after a round of fitting, or empty it."""
     fits: Count = 4
     """Gradient steps of a round."""
     batch: Count = 256
@@ -62,6 +64,9 @@ class OpponentLearnerConfig(AuxiliaryConfig):
     """Samples of a gradient step, for each seat."""
     learning_rate: Positive = 3e-3
     """Step size of Adam."""
+    data: Literal["all", "rewarded"] = "all"
+    """Learn from all steps of the others, or from those alone after which the other is known to
+    have earned a reward in the same episode."""
     net: NetConfig = field(default_factory=lambda: NetConfig(hidden=32))
 
     prefix: ClassVar[str] = "opponent."

@@ -10,7 +10,7 @@ import jax
 import numpy as np
 
 from hopplus.config import TrainConfig
-from hopplus.learning.auxiliary.table import AUXILIARY_MODELS, counts_by_action
+from hopplus.learning.auxiliary.table import AUXILIARY_MODELS, added_up
 from hopplus.learning.checkpoints import load_learning, split_learning
 from hopplus.learning.compilation import Update, first_and_next, next_of
 from hopplus.learning.from_run import learner_from_run, learning_seats
@@ -119,7 +119,7 @@ def summary(run: RunFolder, config: TrainConfig) -> dict[str, Any]:
         "parts": {
             name: float(np.mean([r[name] for r in late if name in r]))
             for name in dict.fromkeys(name for r in late for name in r)
-            if "/" in name and not any(name in pair for pair in counts_by_action())
+            if "/" in name and name not in added_up()
         },
     }
 

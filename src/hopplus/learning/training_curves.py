@@ -6,7 +6,7 @@ from collections.abc import Callable
 import numpy as np
 
 from hopplus.config import TrainConfig
-from hopplus.learning.auxiliary.table import counts_by_action, gate_of
+from hopplus.learning.auxiliary.table import added_up, charts, gate_of, others_of
 from hopplus.learning.from_run import learning_seats
 from hopplus.runs.tensorboard import Record, by_seed
 
@@ -43,7 +43,7 @@ def training_curves(
     curves = {"charts/learning_rate": learning_rate}
     if steps_per_second is not None:
         curves["charts/SPS"] = steps_per_second
-    return curves | _returns(record, config) | _losses(record, config) | _models(record)
+    return curves | _returns(record, config) | _losses(record, config) | _models(record, config)
 
 
 def _returns(record: Record, config: TrainConfig) -> dict[str, float]:
@@ -76,12 +76,12 @@ def _losses(record: Record, config: TrainConfig) -> dict[str, float]:
     return curves
 
 
-def _models(record: Record) -> dict[str, float]:
+def _models(record: Record, config: TrainConfig) -> dict[str, float]:
     """Of the auxiliary models, and of imagination where a gate is open."""
     curves = {}
-    counts = counts_by_action()
+    counts = added_up()
     for name, values in record.items():
-        if "/" not in name or any(name in pair for pair in counts):
+        if "/" not in name or name in counts:
             continue
         part, _, rest = name.partition("/")
         shown = np.asarray(values)
@@ -95,10 +95,21 @@ def _models(record: Record) -> dict[str, float]:
             curves[f"losses/{part}/{LOSSES[rest]}"] = float(shown.mean())
         else:
             curves[f"{part}/{rest}"] = float(shown.mean())
-    for pair in counts:
-        if pair[0] in record:
-            part = pair[0].partition("/")[0]
-            hit, count = (np.sum(record[name], axis=(0, 1)) for name in pair)
+    for chart in charts():
+        by_action, by_other = (
+            [np.sum(record[name], axis=0) for name in pair] if pair and pair[0] in record else None
+            for pair in (chart.by_action, chart.by_other)
+        )  # hits and counts [sets, N - 1, A]
+        first = next(iter(chart.names))
+        if by_action:
+            hit, count = (part.sum(axis=(0, 1)) for part in by_action)
             for action in np.flatnonzero(count):
-                curves[f"{part}/recall/action_{action}"] = float(hit[action] / count[action])
+                name = f"{first.partition('/')[0]}/recall/action_{action}"
+                curves[name] = float(hit[action] / count[action])
+        if by_other:
+            hit, count = (part.sum(axis=-1) for part in by_other)
+            for number, place, seat, other in others_of(by_other[1], learning_seats(config)):
+                if count[number, place]:
+                    share = hit[number, place] / count[number, place]
+                    curves[f"{first}/seat_{seat}_of_{other}"] = float(share)
     return curves

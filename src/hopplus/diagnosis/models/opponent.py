@@ -134,6 +134,7 @@ def measure_in_play(seen: Watched, names: list[str]) -> Measures:
                 "other": int(about),
                 "count": int(mask.sum()),
                 "top1": score_top(log_probs[mask], action[mask], 1),
+                "top3": score_top(log_probs[mask], action[mask], 3),
                 "cross_entropy": cross_entropy(log_probs[mask], action[mask]),
             }
         )

@@ -15,6 +15,7 @@ from hopplus.games.game import Game
 from hopplus.learning.auxiliary.transitions import (
     Transitions,
     draw_present,
+    emptied,
     empty_buffer,
     own_sample,
     present_in,
@@ -164,7 +165,9 @@ class AuxiliaryLearner:
         )
         before = (self.own(param_sets), auxiliary.optimiser)
         own, optimiser = self.commit(before, (own, optimiser))
-        return self.with_own(param_sets, own), FitState(optimiser, auxiliary.buffer), found
+        kept = self.config.after_fit == "keep"
+        buffer = auxiliary.buffer if kept else emptied(auxiliary.buffer)
+        return self.with_own(param_sets, own), FitState(optimiser, buffer), found
 
     def descend(
         self, player_params: PlayerParams, state: optax.OptState, samples: Any
@@ -201,6 +204,9 @@ class AuxiliaryLearner:
         key_measure, key_fit = jax.random.split(key)
         found = self.measure(param_sets, played, key_measure)
         auxiliary = FitState(auxiliary.optimiser, self.keep(auxiliary.buffer, played, updates))
+        # [sets] at how many steps of the buffer each set's own seats were present.
+        seen = jnp.moveaxis(present_in(self.game, auxiliary.buffer)[..., self.seats], -2, 0)
+        found["fill"] = seen.reshape(len(self.seats), -1).sum(axis=1)
         every = self.config.every
         if every:
             fit = jax.jit(self.fit)  # which is traced once: for the shapes, and for the round
@@ -215,9 +221,6 @@ class AuxiliaryLearner:
                 key_fit,
             )
             found |= fitted
-        # [sets] at how many steps of the buffer each set's own seats were present.
-        seen = jnp.moveaxis(present_in(self.game, auxiliary.buffer)[..., self.seats], -2, 0)
-        found["fill"] = seen.reshape(len(self.seats), -1).sum(axis=1)
         found["fits"] = self.count_fits(auxiliary.optimiser)
         return (
             param_sets,

@@ -15,8 +15,10 @@ from hopplus.learning.auxiliary.learner import AuxiliaryLearner, flat, number_am
 from hopplus.learning.auxiliary.transitions import (
     Transitions,
     draw_present,
+    earned_later,
     other_samples,
     present_in,
+    push,
 )
 from hopplus.models.nets import Mlp
 from hopplus.models.opponent import OpponentModel, OpponentPart
@@ -58,26 +60,48 @@ class OpponentLearner(AuxiliaryLearner):
         return jax.vmap(self.optimiser.init)(own)  # one for each other
 
     def rows(self, played: Transitions) -> Transitions:
-        return flat(Transitions(played.state, played.joint, inferred=played.inferred))
+        kept = Transitions(played.state, played.joint, inferred=played.inferred)
+        if self.config.data == "rewarded":
+            # All of it is measured on, whatever comes of it.
+            earned = jnp.ones_like(played.joint, bool)
+            kept = replace(kept, done=played.done, earned=earned)
+        return flat(kept)
+
+    def keep(self, buffer: Transitions, played: Transitions, updates: jax.Array) -> Transitions:
+        if self.config.data == "all":
+            return super().keep(buffer, played, updates)
+        assert played.reward is not None
+        earned = flat(played.reward) > 0
+        buffer = push(buffer, replace(self.rows(played), earned=earned), updates)
+        assert buffer.earned is not None
+        assert buffer.done is not None
+        steps = played.joint.shape[:2]
+        # An episode that was under way at the end of an update goes on in the next one.
+        later = earned_later(buffer.earned, buffer.done, steps, updates)
+        return replace(buffer, earned=later)
 
     def score(self, player_params: PlayerParams, samples: Drawn, played: Transitions) -> Metrics:
-        """By class [A]: how many actions there were, and how many of them were the likeliest; of
-        others that were there."""
+        """By other and class [N - 1, A]: how many actions there were, and of how many of them no
+        other class was likelier (`hit`), or two at most (`hit_top3`); of others that were there."""
         part = self.part
 
         def of_other(model: OpponentModel, drawn: Drawn) -> Metrics:
             samples, left = drawn
             logits = jax.vmap(model)(samples.view, samples.goal)
-            action = samples.joint[:, 0]
+            action = samples.joint[:, :1]
             counts = jnp.where(left, 0.0, jax.vmap(part.weight)(samples))[:, None]
-            classes = jax.nn.one_hot(action, part.actions) * counts
-            hit = (logits.argmax(axis=-1) == action)[:, None]
-            return {"count": classes.sum(axis=0), "hit": (classes * hit).sum(axis=0)}
+            classes = jax.nn.one_hot(action[:, 0], part.actions) * counts
+            own = jnp.take_along_axis(logits, action, axis=1)
+            # Of classes that are as likely, the first one comes first.
+            likelier = (logits > own) | ((logits == own) & (jnp.arange(part.actions) < action))
+            rank = likelier.sum(axis=1, keepdims=True)
+            found = {"count": classes, "hit": classes * (rank == 0), "hit_top3": classes * (rank < 3)}
+            return {name: value.sum(axis=0) for name, value in found.items()}
 
-        found = jax.vmap(of_other)(self.own(player_params), samples)  # [N - 1, A]
-        sums = {name: value.sum(axis=0) for name, value in found.items()}
+        sums = jax.vmap(of_other)(self.own(player_params), samples)  # [N - 1, A]
         total = jnp.maximum(sums["count"].sum(), 1.0)
-        return {**sums, "accuracy": sums["hit"].sum() / total}
+        shares = {"accuracy": sums["hit"], "top3": sums["hit_top3"]}
+        return sums | {name: hits.sum() / total for name, hits in shares.items()}
 
     def tally(self, samples: Drawn) -> Metrics:
         """`absent` is how many of them are learned from though the other had left."""
@@ -109,6 +133,9 @@ class OpponentLearner(AuxiliaryLearner):
         samples = self.sample(self.game, transition, seat, goals)
         order = (seat + jnp.arange(1, self.game.seats)) % self.game.seats
         left = ~present_in(self.game, transition)[order]
+        if transition.earned is not None:
+            earned = transition.earned[order][:, None]
+            samples = replace(samples, present=samples.present & earned)
         if not self.actor.context.gives_chances:
             return Drawn(samples, left)
         # Of someone who was not seen to have any of the goals, nothing is learned.

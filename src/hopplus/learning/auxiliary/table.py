@@ -5,7 +5,7 @@ names a model itself. One from outside the package is an `AuxiliaryRow` in a fil
 as module:attribute or added by `register_auxiliary_model`.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,7 +32,9 @@ class Chart:
     title: str
     about: str
     names: Mapping[str, str]
-    by_action: tuple[str, str] | None = None  # two counts [..., A], whose ratio is drawn by action
+    # Two counts [..., N - 1, A], whose ratio is drawn by action, or by seat and other.
+    by_action: tuple[str, str] | None = None
+    by_other: tuple[str, str] | None = None
     # Of the run, which is drawn across: a field of `hopplus.report.pages.curves.Curved`.
     level: str = ""
 
@@ -93,6 +95,20 @@ AUXILIARY_MODELS: Registry[AuxiliaryModel] = Registry(
                     "Share of the others' actions foreseen: of all, and of those of each kind.",
                     {"opponent/accuracy": "all actions"},
                     by_action=("opponent/hit", "opponent/count"),
+                ),
+                Chart(
+                    "Opponent accuracy by seat",
+                    "Share of the others' actions foreseen as the likeliest (top-1), by who foresees"
+                    " and whom.",
+                    {"opponent/accuracy": "all seats"},
+                    by_other=("opponent/hit", "opponent/count"),
+                ),
+                Chart(
+                    "Opponent top-3 by seat",
+                    "Share of the others' actions among the three likeliest, by who foresees and"
+                    " whom.",
+                    {"opponent/top3": "all seats"},
+                    by_other=("opponent/hit_top3", "opponent/count"),
                 ),
                 Chart("Loss of the opponent models", "By its parts.", {"opponent/loss/": ""}),
             ),
@@ -184,10 +200,24 @@ def warm_starts() -> dict[str, WarmStartRule]:
     return {name: row.warm_start for name, row in AUXILIARY_MODELS.items() if row.warm_start}
 
 
-def counts_by_action() -> list[tuple[str, str]]:
-    """Hits and counts by action, which mean something only added up: never averaged or drawn."""
-    charts = (chart for row in AUXILIARY_MODELS.known() for chart in row.charts)
-    return [chart.by_action for chart in charts if chart.by_action]
+def charts() -> list[Chart]:
+    """Of all models, in their order; of those from outside, of the ones that were imported."""
+    return [chart for row in AUXILIARY_MODELS.known() for chart in row.charts]
+
+
+def added_up() -> set[str]:
+    """Hits and counts, which mean something only added up: never averaged or drawn."""
+    return {name for chart in charts() for name in (chart.by_action or ()) + (chart.by_other or ())}
+
+
+def others_of(counts: Any, learning: Sequence[int]) -> Iterator[tuple[int, int, int, int]]:
+    """Of counts [..., sets, N - 1, A] every set and place, with the seats that they are; none where
+    seats share their parameters, so that a set is no seat's own."""
+    *_, sets, others, _ = counts.shape
+    if sets == len(learning):
+        for number, seat in enumerate(learning):
+            for place in range(others):
+                yield number, place, seat, (seat + 1 + place) % (others + 1)
 
 
 def gate_of(metric: str) -> str | None:

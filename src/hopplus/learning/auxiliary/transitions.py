@@ -32,6 +32,7 @@ class Transitions(eqx.Module):
     key: jax.Array | None = None  # [2] uint32, the data of the step's key
     begins: jax.Array | None = None  # [] bool, it is the first step of an episode
     episode: jax.Array | None = None  # [] int32, the episode's number in its trial
+    earned: jax.Array | None = None  # [N] bool, a reward came with the step or later in the episode
 
 
 def transitions_of(trajectory: Trajectory, group: int, seats: np.ndarray, size: int) -> Transitions:
@@ -56,7 +57,13 @@ def empty_buffer(rows: Rows, wanted: int) -> Rows:
     like: Any = rows
     size = -(-wanted // len(like.joint)) * len(like.joint)
     buffer = jax.tree.map(lambda leaf: jnp.zeros((size, *leaf.shape[1:]), leaf.dtype), like)
-    empty: Rows = replace(buffer, joint=jnp.full_like(buffer.joint, EMPTY))
+    return emptied(buffer)
+
+
+def emptied(buffer: Rows) -> Rows:
+    """The same room without any step."""
+    like: Any = buffer
+    empty: Rows = replace(like, joint=jnp.full_like(like.joint, EMPTY))
     return empty
 
 
@@ -70,6 +77,32 @@ def push(buffer: Rows, rows: Rows, updates: jax.Array) -> Rows:
 
     after: Rows = jax.tree.map(put, buffer, rows)
     return after
+
+
+def earned_later(
+    earned: jax.Array, done: jax.Array, steps: tuple[int, int], updates: jax.Array
+) -> jax.Array:
+    """[R, N] bool, whether each seat earns a reward with a row of a buffer or later in the episode,
+    as far as the buffer tells; from whether one came with it [R, N], or later within its update.
+
+    The newest of the buffer's updates, each of [T, B] `steps`, is of the number `updates`.
+    """
+    slots = len(done) // (steps[0] * steps[1])
+    newest = updates % slots
+
+    def in_time(leaf: jax.Array) -> jax.Array:  # [slots * T, B, ...] from the oldest on
+        whole = jnp.roll(leaf.reshape(slots, -1, *leaf.shape[1:]), -1 - newest, axis=0)
+        return whole.reshape(slots * steps[0], steps[1], *leaf.shape[1:])
+
+    def back(later: jax.Array, now: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        earned, done = now
+        earned |= later & ~done[:, None]
+        return earned, earned
+
+    none = jnp.zeros((steps[1], earned.shape[1]), bool)
+    _, found = jax.lax.scan(back, none, (in_time(earned), in_time(done)), reverse=True)
+    whole = jnp.roll(found.reshape(slots, -1, earned.shape[1]), 1 + newest, axis=0)
+    return whole.reshape(earned.shape)
 
 
 def draw_rows(key: jax.Array, present: jax.Array, count: int) -> tuple[jax.Array, jax.Array]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from hopplus.learning.auxiliary.table import AUXILIARY_MODELS, Chart
+from hopplus.learning.auxiliary.table import Chart, charts, others_of
 from hopplus.report.page import Section
 from hopplus.report.pages.logged import Logged, Thinned
 from hopplus.report.translations import Translations
@@ -47,8 +47,7 @@ BELOW = (
 
 def list_charts() -> list[Chart]:
     """All there are; of auxiliary models from outside, those of the runs that were read."""
-    models = (chart for row in AUXILIARY_MODELS.known() for chart in row.charts)
-    return [*ABOVE, *models, *BELOW]
+    return [*ABOVE, *charts(), *BELOW]
 
 
 @dataclass(frozen=True)
@@ -149,22 +148,36 @@ def _metric_lines(
                 title = say(called) if called else full.removeprefix(name).replace("_", " ")
                 line = _line(number, title, _mean(values, axis=2))
                 yield line | ({"x": own.steps} if rare else {})
-        if chart.by_action:
-            yield from _recall_lines(number, run, thin, chart.by_action, say)
+        for names, lines in ((chart.by_action, _recall_lines), (chart.by_other, _other_lines)):
+            hit, count = (thin.logged.values.get(name) for name in names or ("", ""))
+            if count is not None and hit is not None and hit.ndim == 5 and hit.shape == count.shape:
+                yield from lines(number, run, thin, hit, count, say)
 
 
 def _recall_lines(
-    number: int, run: Curved, thin: Thinned, names: tuple[str, str], say: Translations
+    number: int, run: Curved, thin: Thinned, hit: np.ndarray, count: np.ndarray, say: Translations
 ) -> Iterator[dict[str, Any]]:
-    """By action, the share of the counts that are hits, if both are logged [U, S, sets, A]."""
-    hit, count = (thin.logged.values.get(name) for name in names)
-    if count is None or hit is None or count.ndim != 4 or hit.shape != count.shape:
-        return
-    recall = thin.ratio(hit.sum(axis=2), count.sum(axis=2))  # [P, S, A]
+    """By action, the share of the counts [U, S, sets, N - 1, A] that are hits."""
+    recall = thin.ratio(hit.sum(axis=(2, 3)), count.sum(axis=(2, 3)))  # [P, S, A]
     for action in range(recall.shape[2]):
         known = action < len(run.actions)
         name = say(run.actions[action]) if known else say("action {n}", n=action)
         yield _line(number, name, recall[:, :, action], quiet=True)
+
+
+def _other_lines(
+    number: int, run: Curved, thin: Thinned, hit: np.ndarray, count: np.ndarray, say: Translations
+) -> Iterator[dict[str, Any]]:
+    """The same by seat, and by seat and other."""
+    seats = range(count.shape[3] + 1) if run.learning is None else run.learning
+    pairs = list(others_of(count, seats))
+    by_seat = thin.ratio(hit.sum(axis=(3, 4)), count.sum(axis=(3, 4)))  # [P, S, sets]
+    for seat_set, seat in dict((one[0], one[2]) for one in pairs).items():
+        yield _line(number, say("seat {seat}", seat=seat), by_seat[:, :, seat_set])
+    by_other = thin.ratio(hit.sum(axis=4), count.sum(axis=4))  # [P, S, sets, N - 1]
+    for seat_set, place, seat, other in pairs:
+        title = say("seat {seat} of seat {other}", seat=seat, other=other)
+        yield _line(number, title, by_other[:, :, seat_set, place], quiet=True)
 
 
 def _matching(logged: Logged, name: str) -> list[str]:

@@ -120,6 +120,7 @@ def _foresight(game: Game, seen: Watched) -> Section:
         "about": "{other}",
         "cases": "{count:,}",
         "foreseen": "{top1:.1%}",
+        "among the three likeliest": "{top3:.1%}",
         "cross-entropy": "{cross_entropy:.3f}",
     }
     return _section("Opponent models", text, measures, columns, measures.tables["pairs"])
