@@ -20,6 +20,7 @@ from hopplus.config import (
     PretrainOpponent,
     TrainConfig,
 )
+from hopplus.learning.auxiliary.opponent import fitted_settings
 from hopplus.learning.from_run import learner_from_run, new_run
 from hopplus.recorded.dataset import open_data
 from hopplus.recorded.models import load_parts
@@ -33,7 +34,7 @@ FIT = FitConfig(epochs=1, batch=64)
 
 @pytest.fixture(scope="module")
 def fitted(recorded: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Runs: goals of two kinds, and models of players that were told goals, nothing, the future."""
+    """Runs: two goal priors, and models of players that were told goals of the first, or nothing."""
     here, data = tmp_path_factory.mktemp("fitted"), str(recorded)
 
     def fit(name: str, config: PretrainConfig) -> None:
@@ -43,10 +44,10 @@ def fitted(recorded: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     goal = GoalConfig(size=3, ahead=2, net=TINY)
     fit("goal", PretrainGoal(data, goal=goal, fit=FIT))
     fit("other-goal", PretrainGoal(data, seed=1, goal=goal, fit=FIT))
-    told: dict[str, Any] = {"hindsight": str(here / "goal"), "none": None, "caught": None}
+    told: dict[Any, Any] = {"hindsight": str(here / "goal"), "none": None}
     for name, goals in told.items():
         # A net unlike that of training, and goals of another size, so that both have to be taken.
-        settings: Any = OpponentConfig(goal=name, net=NetConfig(kind="centred", hidden=12))  # type: ignore[arg-type]
+        settings = OpponentConfig(goal=name, net=NetConfig(kind="centred", hidden=12))
         fit(name, PretrainOpponent(data, goal_run=goals, opponent=settings, fit=FIT))
     return here
 
@@ -120,7 +121,6 @@ def test_the_same_prior_may_be_named_too(fitted: Path, tmp_path: Path) -> None:
             "--opponent.from and --goal.from bring different goal models: leave out --goal.from",
         ),
         ({"opponent": "hindsight"}, ("opponent",), "with a goal model but --parts has no goal"),
-        ({"opponent": "caught"}, CONFIG.parts, "which nobody knows in play"),
     ],
 )
 def test_what_does_not_go_together_is_refused(
@@ -129,3 +129,8 @@ def test_what_does_not_go_together_is_refused(
     with pytest.raises(ConfigError, match=words):
         new_run(tmp_path / "run", replace(begins_with(fitted, **runs), parts=parts))
     assert not (tmp_path / "run").exists()
+
+
+def test_what_nobody_knows_in_play_is_refused() -> None:
+    with pytest.raises(ConfigError, match="which nobody knows in play"):
+        fitted_settings(PretrainOpponent("", opponent=OpponentConfig(goal="caught")))
