@@ -207,9 +207,7 @@ class PretrainedBench:
                 config = PretrainOpponent(data, opponent=OpponentConfig(net=net))
             case _:
                 told = OpponentConfig(goal="hindsight", net=net)
-                config = PretrainOpponent(
-                    data, goal_run=str(self._folder / "goal"), opponent=told
-                )
+                config = PretrainOpponent(data, goal_run=str(self._folder / "goal"), opponent=told)
         return replace(config, fit=replace(config.fit, epochs=self.epochs))
 
     def _told(self) -> int:
@@ -276,16 +274,18 @@ def _tables(found: Sequence[Begun], level: float, told: str) -> list[Section]:
         "return at the end ± 95%": lambda one: one.row.mean_return,
         f"- {first.row.title}": lambda one: "" if one is first else one.row.difference,
     }
-    way: dict[str | Column, Callable[[Begun], Any]] = {"begins with": lambda one: one.row.title}
-    for steps in first.at:
-        way[f"{steps:,}"] = lambda one, steps=steps: one.at[steps]  # type: ignore[misc]
-    ahead: dict[str | Column, Callable[[Begun], Any]] = {"begins with": lambda one: one.row.title}
-    for steps in first.at:
-        ahead[f"{steps:,}"] = lambda one, steps=steps: one.ahead[steps]  # type: ignore[misc]
+
+    def on_the_way(title: str, rows: Sequence[Begun], by_steps: str) -> Section:
+        return Section(
+            title,
+            header=["begins with", *(f"{steps:,}" for steps in first.at)],
+            rows=[[one.row.title, *getattr(one, by_steps).values()] for one in rows],
+        )
+
     return [
         make_table(f"The race; {told}", race, found),
-        make_table("Return after so many steps, over three updates, ± 95%", way, found),
-        make_table(f"- {first.row.title} then, by the same seeds, ± 95%", ahead, found[1:]),
+        on_the_way("Return after so many steps, over three updates, ± 95%", found, "at"),
+        on_the_way(f"- {first.row.title}, by the same seeds, ± 95%", found[1:], "ahead"),
     ]
 
 

@@ -34,7 +34,7 @@ FIT = FitConfig(epochs=1, batch=64)
 
 @pytest.fixture(scope="module")
 def fitted(recorded: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Runs: two goal priors, and models of players that were told goals of the first, or nothing."""
+    """Runs: two goal priors, and models of players that were told the first's goals, or nothing."""
     here, data = tmp_path_factory.mktemp("fitted"), str(recorded)
 
     def fit(name: str, config: PretrainConfig) -> None:

@@ -75,9 +75,7 @@ def _within(sampler: Sampler) -> int:
     return sampler.ahead or GoalConfig().ahead
 
 
-def _measure_loss(
-    part: GoalPart, params: Params, sample: Sample
-) -> tuple[jax.Array, jax.Array]:
+def _measure_loss(part: GoalPart, params: Params, sample: Sample) -> tuple[jax.Array, jax.Array]:
     """How well goals tell what their loss wants of them, without chance."""
     goal = part.goal(params, part.encoded(sample))
     if part.config.loss == "reconstruction":
