@@ -1,5 +1,6 @@
 """How goals are judged: by what they tell beyond the time, on episodes no probe has seen."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,17 @@ def test_from_half_on_and_by_time_are_those_steps(diagnosis: GoalDiagnosis) -> N
     late = diagnosis.judged & (2 * held.time >= steps)
     assert figures["from_half_on"]["count"] == late.sum() < diagnosis.judged.sum()
     assert sum(row["count"] for row in figures["by_time"]) == diagnosis.judged.sum()
+
+
+def test_the_best_that_a_joint_loss_can_be(diagnosis: GoalDiagnosis) -> None:
+    """The entropy of the players' actions: known for the joint loss alone, whose goals are of the
+    view at the action. Who is told more does better, and nobody is sure."""
+    joint = replace(diagnosis.part.config, loss="joint")
+    setting = make_setting(PretrainGoal("", goal=joint), GAME)
+    found = GoalDiagnosis(setting, diagnosis.held).best
+    losses = [found[name]["cross_entropy"] for name in ("oracle", "watching", "guessing")]
+    assert 0.1 < losses[0] < losses[1] < losses[2] < 1
+    assert diagnosis.best == {}
 
 
 def test_what_a_seat_visits(diagnosis: GoalDiagnosis) -> None:

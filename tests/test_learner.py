@@ -266,7 +266,8 @@ class RenamedCompany(Lineup):
 
 
 def test_learning_commutes_with_renaming_the_seats() -> None:
-    learner = make_learner(small(TrainConfig()), {})
+    """With policies that are given what everyone did last: that is named by seats too."""
+    learner = make_learner(small(TrainConfig(last_actions=True)), {})
     renamed = replace(
         learner,
         game=RenamedGame(GAME),

@@ -60,6 +60,7 @@ def samples_of(setting: Setting, data: Data, count: int = 256) -> Sample:
 GOALS = {
     "action-2": GoalConfig(size=2, net=SMALL),
     "reconstruction-64": GoalConfig(size=64, loss="reconstruction", net=SMALL),
+    "joint-16": GoalConfig(loss="joint", net=SMALL),
     "discrete-action-8": GoalConfig("discrete", 8, ahead=0, net=SMALL),
 }
 PARTS: dict[str, PretrainConfig] = {
@@ -197,6 +198,36 @@ def test_goals_in_hindsight_are_those_of_the_later_view(data: Data) -> None:
     goals = jax.jit(jax.vmap(lambda view: part.goal(params, view)))(samples.later)
     np.testing.assert_allclose(samples.goal, goals, rtol=1e-5, atol=1e-6)
     assert np.abs(np.asarray(samples.goal)).max() > 0
+
+
+@pytest.mark.parametrize("loss", ["action", "joint"])
+def test_what_a_goal_is_of_and_who_is_told_it(loss: Any, data: Data) -> None:
+    """With `joint` it is of the view at the action; with `action` of the later one. The head sees
+    view, time and goal: with the same goal it says something else of another view or time."""
+    setting = make_setting(PretrainGoal("", goal=GoalConfig(loss=loss, net=SMALL)), GAME)
+    part: Any = setting.part
+    params = jax.jit(part.init)(jax.random.key(0))
+    samples = samples_of(setting, data, 8)
+    turned = jax.tree.map(lambda leaf: jnp.roll(leaf, 1, axis=0), samples.later)
+    key = jax.random.key(0)
+
+    @jax.jit
+    def found(samples: Sample) -> Any:
+        return jax.vmap(lambda one: part.losses(params, one, key))(samples)
+
+    own, other = found(samples), found(replace(samples, later=turned))
+    for name in ("action", "kl"):
+        assert (own[name] == other[name]).all() == (loss == "joint")
+    assert set(own) == {"action", "kl"}
+    goal, view = jnp.ones(16), jax.tree.map(lambda leaf: leaf[0], samples.view)
+    everything = replace(view, legal=jnp.ones(7, bool))
+    said = part.policy(params, everything, goal)
+    for another in (
+        part.policy(params, replace(everything, planes=1 - view.planes), goal),
+        part.policy(params, replace(everything, time=view.time + 1), goal),
+        part.policy(params, everything, -goal),
+    ):
+        assert float(jnp.abs(said - another).max()) > 1e-4
 
 
 def test_divergence_by_hand() -> None:

@@ -68,9 +68,11 @@ def test_parts_without_goals_or_imagination_leave_the_policy_alone() -> None:
 def test_everything_the_other_way() -> None:
     """All options that are not the usual ones together: one set of parameters for two seats beside
     a scripted one, goals about each from a history of each and of a whole trial, discrete and of
-    reconstruction, which foresee, a head per cell, and parts that settle."""
+    reconstruction, which foresee, a head per cell, parts that settle, and a policy that is given
+    what everyone did last."""
     config = replace(
         CONFIG,
+        last_actions=True,
         ppo=replace(PPO, parameters="shared"),
         seats="stag,learn,learn",
         trial=2,
@@ -108,6 +110,10 @@ def test_everything_the_other_way() -> None:
         assert one.shape[0] == 1  # one set
         assert (one != two).any()
     assert jax.tree.leaves(after.params[0]) == []
+    board, acted, goals = 9 * 6 + 1, 3 * 7, 2 * 3
+    first, now = (one.params[group].policy.body.dense.layers[0].weight for one in (before, after))
+    assert now.shape[1] == board + acted + goals
+    assert (first != now)[0, board : board + acted].any(axis=1).sum() > 10  # some are never legal
     assert metrics["imagined/open"].tolist() == [1]
     assert metrics["imagined/value_loss"].shape == (1,)
     assert metrics["imagined/value_loss"][0] > 0

@@ -57,8 +57,9 @@ class GoalConfig(Settings):
     """A vector of numbers, or one of several categories (straight-through Gumbel-softmax)."""
     size: Annotated[int, Between(2, 64)] = 16
     """Numbers of a goal, or categories, 2 to 64."""
-    loss: Literal["reconstruction", "action"] = "action"
-    """Goals tell the view they come from, or the actions that led there."""
+    loss: Literal["reconstruction", "action", "joint"] = "action"
+    """Goals tell the view they come from; or the actions that led there; or, as in the research
+    notes, the action at the view they come from, which is told to who sees view and time too."""
     kl: Weight = 0.001
     """Weight of the divergence from the prior."""
     ahead: Annotated[int, Between(0, 1000)] = 5

@@ -92,6 +92,8 @@ class TrainConfig(Settings):
     prefix: ClassVar[str] = "--"
     game: GameConfig = field(default_factory=default_game)
     net: NetConfig = field(default_factory=NetConfig)
+    last_actions: bool = False
+    """Give policy and critic what everyone did last, beside the view."""
     ppo: PPOConfig = field(default_factory=PPOConfig)
     parts: tuple[PartName, ...] = ()
     """Auxiliary models: opponent, goal or belief (which needs opponent), world, imagination (which

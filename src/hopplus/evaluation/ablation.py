@@ -108,14 +108,14 @@ def _ratio(totals: np.ndarray, counts: np.ndarray) -> np.ndarray:
     return np.where(counts > 0, totals / np.maximum(counts, 1), np.nan)
 
 
-def read_trace(name: str, run: RunFolder) -> Trace:
+def read_trace(name: str, title: str, run: RunFolder) -> Trace:
     """The metrics of a finished rung."""
     config, records, result = run.config(), run.metrics(), run.result()
     if result is None or len(records) != config.updates:
         raise ConfigError(f"{run.path} is not finished, or its metrics are damaged")
     return Trace(
         name,
-        LADDER[name].title,
+        title,
         config.ppo.steps,
         np.array([np.mean(record["return_sum"], axis=-1) for record in records]),
         np.array([record["episodes"] for record in records]),

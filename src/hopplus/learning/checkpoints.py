@@ -68,23 +68,44 @@ def load_players(run: RunFolder, actor: Actor, seats: int) -> PlayerParams:
 
 
 def find_warm_start(config: TrainConfig) -> tuple[TrainConfig, dict[str, Params]]:
-    """Load the models that a configuration takes from runs, each the first seed's; and the
-    configuration with their shapes, and with the places where the run will keep them."""
-    found: dict[str, Params] = {}
+    """Load the models that a configuration takes from runs, each the first seed's, with those that
+    they were fitted with; and the configuration with their shapes, and with the places where the
+    run will keep them."""
+    found: dict[str, tuple[dict[str, Any], Params]] = {}
+    whose: dict[str, str] = {}
     for name, start in warm_starts().items():
-        given = getattr(config, name).from_run
+        given, option = getattr(config, name).from_run, f"--{name}.from"
         if given is None:
             continue
         if name not in config.parts:
-            raise ConfigError(f"--{name}.from is given but --parts has no {name}")
-        game = make_game(config.game)
-        setting, found[name] = load_first(f"--{name}.from", given, name, game.shape)
-        known: dict[str, Any] = start.settings(setting.config)
-        kept = replace(getattr(config, name), from_run=f"{FOLDER}{name}.safetensors", **known)
-        changed: dict[str, Any] = {name: kept}
-        config = replace(config, **changed)
+            raise ConfigError(f"{option} is given but --parts has no {name}")
+        setting, params = load_first(option, given, name, make_game(config.game).shape)
+        own = {name: (start.settings(setting.config), params)}
+        for model, loaded in (own | start.brings(setting)).items():
+            if model not in config.parts:
+                raise ConfigError(
+                    f"{option} {given} was fitted with a {model} model but --parts has no {model}"
+                )
+            if model in found and not _same(found[model], loaded):
+                raise ConfigError(
+                    f"{whose[model]} and {option} bring different {model} models: leave out"
+                    f" --{model}.from"
+                )
+            found[model], whose[model] = loaded, option
+    kept: dict[str, Any] = {
+        name: replace(getattr(config, name), from_run=f"{FOLDER}{name}.safetensors", **settings)
+        for name, (settings, _) in found.items()
+    }
+    config = replace(config, **kept)
     parts = make_actor("learn", make_game(config.game), config).parts
-    return config, {name: warm_starts()[name].adapt(one, parts) for name, one in found.items()}
+    starts = warm_starts()
+    return config, {name: starts[name].adapt(one, parts) for name, (_, one) in found.items()}
+
+
+def _same(one: tuple[dict[str, Any], Params], two: tuple[dict[str, Any], Params]) -> bool:
+    """Whether settings and parameters are the same."""
+    leaves = (jax.tree.leaves(params) for _, params in (one, two))
+    return one[0] == two[0] and all(np.array_equal(a, b) for a, b in zip(*leaves, strict=True))
 
 
 def write_warm_start(folder: Path, warm_start: Mapping[str, Params]) -> None:

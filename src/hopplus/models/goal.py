@@ -1,10 +1,12 @@
 """Goals: a code for what a seat sees, learned as the code of a variational autoencoder.
 
-A goal stands for a view that a player wants to come to. Two losses shape the code (Kingma and
-Welling 2014 for both): with `reconstruction` it must tell the planes of the view it was made from;
-with `action` the goal of a view that a player came to must tell the actions it took on the way
-there, given what it saw when it took them. Both add the divergence from the prior N(0, I), or from
-the uniform distribution for discrete goals (Jang et al. 2017; Maddison et al. 2017).
+A goal stands for a view that a player wants to come to. One of three losses shapes the code (after
+Kingma and Welling 2014): with `reconstruction` it must tell the planes of the view it was made
+from; with `action` the goal of a view that a player came to must tell the actions it took on the
+way there, given what it saw when it took them; with `joint` the goal of a view must tell the action
+taken there, given that view. As the view tells whatever its own goal can, `joint` cannot fall below
+the entropy of the action given the view. All add the divergence from the prior N(0, I), or from the
+uniform distribution for discrete goals (Jang et al. 2017; Maddison et al. 2017).
 
 What the others are after is inferred from what a seat has seen so far by a conditional variational
 autoencoder (Sohn et al. 2015): the history, read by a recurrent network, is the condition; the goal
@@ -63,7 +65,7 @@ class GoalPart:
             case "action" if c.ahead == 0:
                 actor = Layers((size, hidden, self.actions), key_head, last_gain=0.01)
                 return GoalPrior(body, code, actor=actor)
-            case "action":
+            case "action" | "joint":
                 reader = make_body(self.shape, c.net, key_head, extra=size)
                 head = Linear(hidden, self.actions, 0.01, key_last)
                 return GoalPrior(body, code, actor=(reader, head))
@@ -125,23 +127,26 @@ class GoalPart:
         return params.decoder(goal).reshape(self.shape)
 
     def policy(self, params: GoalPrior, view: View, goal: jax.Array) -> jax.Array:
-        """[A] log-probabilities on the way to a goal; only with the action loss."""
+        """[A] log-probabilities on the way to a goal; not with the reconstruction loss."""
         match params.actor:
             case (body, head):
                 logits = head(body(view, goal))
             case Layers() as head:
                 logits = head(goal)
             case _:
-                raise AssertionError("only with the action loss")
+                raise AssertionError("not with the reconstruction loss")
         return jax.nn.log_softmax(jnp.where(view.legal, logits, -jnp.inf))
 
+    def encoded(self, sample: Sample) -> View:
+        """The view whose goal is to tell something."""
+        return sample.later if self.config.loss == "action" else sample.view
+
     def losses(self, params: GoalPrior, sample: Sample, key: jax.Array) -> Metrics:
+        code = self.code(params, self.encoded(sample))
         if self.config.loss == "reconstruction":
-            code = self.code(params, sample.view)
             logits = self.planes(params, self.drawn(code, key))
             named = {"reconstruction": binary_loss(logits, sample.view.planes).sum()}
         else:
-            code = self.code(params, sample.later)
             goal = self.drawn(code, key)
             named = {"action": -self.policy(params, sample.view, goal)[sample.joint[0]]}
         return {**named, "kl": self.config.kl * self.divergence(code).sum()}

@@ -6,8 +6,8 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from hopplus.models.nets import Body, Gru
-from hopplus.models.opponent import last_actions, others_views
+from hopplus.models.nets import Body, Gru, last_actions
+from hopplus.models.opponent import others_views
 from hopplus.types import View, ViewShape
 
 

@@ -183,18 +183,34 @@ class Gru(eqx.Module):
         return share * memory + (1 - share) * candidate
 
 
+def last_actions(view: View) -> jax.Array:
+    """[N * A] what everyone did last, one-hot; nothing is shown as no action at all."""
+    actions = view.legal.shape[-1]
+    return jax.nn.one_hot(view.last_actions, actions).reshape(-1)  # one_hot of -1 is zero
+
+
 class ActorCritic(eqx.Module):
     """Log-probabilities of the actions and the expected return."""
 
     body: Body
     policy: Linear
     value: Linear
+    recalls: bool = eqx.field(static=True)  # it is given what everyone did last
 
     def __init__(
-        self, shape: ViewShape, actions: int, config: NetConfig, key: jax.Array, goal: int = 0
+        self,
+        shape: ViewShape,
+        actions: int,
+        config: NetConfig,
+        key: jax.Array,
+        goal: int = 0,
+        *,
+        recalled_seats: int = 0,
     ) -> None:
+        """Given `goal` numbers beside the view, and the last actions of so many seats."""
         key_body, key_policy, key_value = jax.random.split(key, 3)
-        self.body = make_body(shape, config, key_body, goal)
+        self.recalls = recalled_seats > 0
+        self.body = make_body(shape, config, key_body, recalled_seats * actions + goal)
         self.policy = Linear(config.hidden, actions, 0.01, key_policy)
         self.value = Linear(config.hidden, 1, 1.0, key_value)
 
@@ -210,7 +226,8 @@ class ActorCritic(eqx.Module):
     def __call__(self, view: View, goal: jax.Array) -> tuple[jax.Array, jax.Array]:
         """[A] log-probabilities, -inf where illegal, and [] value of one view, with what the others
         are taken to be after, or what is remembered."""
-        features = self.body(view, goal)
+        given = jnp.concatenate([last_actions(view), goal]) if self.recalls else goal
+        features = self.body(view, given)
         logits = jnp.where(view.legal, self.policy(features), -jnp.inf)
         return jax.nn.log_softmax(logits), self.value(features)[0]
 

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from hopplus.config import NetConfig
-from hopplus.models.nets import Body, Linear, Mlp, make_body
+from hopplus.models.nets import Body, Linear, Mlp, last_actions, make_body
 from hopplus.models.part import Metrics
 from hopplus.types import Params, Sample, View, ViewShape
 
@@ -25,12 +25,6 @@ class OpponentModel(eqx.Module):
         """[A] log-probabilities, -inf where illegal."""
         features = self.body(view, jnp.concatenate([last_actions(view), goal]))
         return jax.nn.log_softmax(jnp.where(view.legal, self.head(features), -jnp.inf))
-
-
-def last_actions(view: View) -> jax.Array:
-    """[N * A] what everyone did last, one-hot; nothing is shown as no action at all."""
-    actions = view.legal.shape[-1]
-    return jax.nn.one_hot(view.last_actions, actions).reshape(-1)  # one_hot of -1 is zero
 
 
 def others_views(view: View, legal: jax.Array) -> View:

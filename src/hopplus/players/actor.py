@@ -2,6 +2,7 @@
 
 import zlib
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import jax
@@ -63,15 +64,17 @@ class Actor:
     context: Context = field(default_factory=NoContext)
     parts: PlayerModels = field(default_factory=PlayerModels)
     shares_params: bool = False  # one set of parameters for all its seats
+    recalled_seats: int = 0  # whose last actions its policy is given
     greedy: bool = False
 
     def init(self, key: jax.Array) -> PlayerParams:
         size = self.context.size
+        make = partial(ActorCritic, self.shape, self.actions, self.net, key)
         if self.context.ignored_at_first:  # the same first weights as of a player without it
-            policy = ActorCritic(self.shape, self.actions, self.net, key)
+            policy = make(recalled_seats=self.recalled_seats)
             policy = policy.widened(size, jax.random.fold_in(key, 6))
         else:
-            policy = ActorCritic(self.shape, self.actions, self.net, key, size)
+            policy = make(size, recalled_seats=self.recalled_seats)
         return PlayerParams(policy, context=self.context.init(key), **self.parts.init(key))
 
     def start(self) -> Memory:
@@ -119,6 +122,7 @@ def make_actor(name: str, game: Game, config: TrainConfig, context: Context | No
         context,
         make_player_models(game, config, context),
         shares_params=config.ppo.parameters == "shared",
+        recalled_seats=game.seats if config.last_actions else 0,
     )
 
 

@@ -155,9 +155,14 @@ def _add_open_loop(figures: dict[str, Any], lines: dict[str, str]) -> dict[str, 
 def _add_goals(figures: dict[str, Any], lines: dict[str, str]) -> dict[str, str]:
     """What goals tell, compared to what they tell untrained."""
     hits, loss = figures["hit_ratio"], figures["loss"]
-    what = "actions" if loss == "action" else "cells"
+    what = "cells" if loss == "reconstruction" else "actions"
+    best = {
+        f"... of the best, {OBSERVERS[name]}": "{cross_entropy:.4f}".format_map(one)
+        for name, one in figures["best"].items()
+    }
     found = {
         f"{loss} loss": f"{figures[loss]:.4f}",
+        **best,
         f"{what} told right": f"{figures['told_right']:.2%}",
         **lines,
         f"later goal's place visited in {hits['within']}": _share(hits["later"]),

@@ -13,13 +13,14 @@ from hopplus.config import GoalConfig
 from hopplus.diagnosis.models.classes import mean_area
 from hopplus.diagnosis.models.heldout import HeldOut
 from hopplus.diagnosis.models.measures import Measures
+from hopplus.diagnosis.models.observers import observe
 from hopplus.diagnosis.probe import fit_probe, project
 from hopplus.models.goal import GoalPart
 from hopplus.models.nets import binary_loss
 from hopplus.players.scripted import drawn_from
 from hopplus.recorded.models import Setting
 from hopplus.recorded.samples import Sampler, Source
-from hopplus.types import Params
+from hopplus.types import Params, Sample
 
 SHOWN = 2000  # goals in the projection
 RESAMPLES = 200  # of episodes, for intervals
@@ -50,7 +51,7 @@ def _samples(
         sample = sampler(source, step, key, ())
         code = part.code(params, sample.view)
         goal, later = part.goal(params, sample.view), part.goal(params, sample.later)
-        loss, right = _measure_loss(part, params, sample, goal, later)
+        loss, right = _measure_loss(part, params, sample)
         last = source.last_seen[row, seat]
         ahead = row + 1 + jnp.arange(_within(sampler))
         places = jax.vmap(
@@ -74,14 +75,13 @@ def _within(sampler: Sampler) -> int:
     return sampler.ahead or GoalConfig().ahead
 
 
-def _measure_loss(
-    part: GoalPart, params: Params, sample: Any, goal: jax.Array, later: jax.Array
-) -> tuple[jax.Array, jax.Array]:
+def _measure_loss(part: GoalPart, params: Params, sample: Sample) -> tuple[jax.Array, jax.Array]:
     """How well goals tell what their loss wants of them, without chance."""
+    goal = part.goal(params, part.encoded(sample))
     if part.config.loss == "reconstruction":
         logits, truth = part.planes(params, goal), sample.view.planes
         return binary_loss(logits, truth).sum(), ((logits > 0) == truth).mean()
-    log_probs, action = part.policy(params, sample.view, later), sample.joint[0]
+    log_probs, action = part.policy(params, sample.view, goal), sample.joint[0]
     return -log_probs[action], (log_probs.argmax() == action).astype(jnp.float32)
 
 
@@ -136,6 +136,13 @@ class GoalDiagnosis:
         seen = np.unique(caught)
         return [names[number] for number in seen], np.searchsorted(seen, caught)
 
+    @cached_property
+    def best(self) -> dict[str, Any]:
+        """What the joint loss can fall to: that of the best predictions from the same views, if
+        anybody knows them. Goals of later views are no predictions."""
+        observers = observe(self.held) if self.part.config.loss == "joint" else {}
+        return {name: observer.figures() for name, observer in observers.items()}
+
     def measure(self, params: Params) -> Measures:
         held = self.held
         samples = self.samples(params)
@@ -148,6 +155,7 @@ class GoalDiagnosis:
             "kl": float(divergence.sum()),
             "numbers_in_use": self._in_use(samples, divergence),
             "kl_by_number": divergence.tolist(),
+            "best": self.best,
             "hit_ratio": self.hits(samples) | {"untrained": self.hits(self.untrained)["later"]},
         }
         tables: dict[str, list[dict[str, Any]]] = {}

@@ -20,12 +20,13 @@ from hopplus.learning.auxiliary.transitions import (
     present_in,
     push,
 )
-from hopplus.models.nets import Mlp
+from hopplus.models.nets import first_layer
 from hopplus.models.opponent import OpponentModel, OpponentPart
 from hopplus.models.part import Metrics
 from hopplus.players.actor import PlayerModels
 from hopplus.players.parameters import PlayerParams
-from hopplus.types import Sample
+from hopplus.recorded.models import Setting
+from hopplus.types import Params, Sample
 
 
 class Drawn(NamedTuple):
@@ -145,24 +146,29 @@ class OpponentLearner(AuxiliaryLearner):
 
 def fitted_settings(run: PretrainOpponent) -> dict[str, Any]:
     """The settings of a model that a run has fitted, if it can be of use in play."""
-    if run.opponent.goal != "none":
+    if run.opponent.goal == "caught":
         raise ConfigError(
-            f"--opponent.from is a run that was told the goal {run.opponent.goal}, which nobody"
-            " knows in play: take one with --opponent.goal none"
+            "--opponent.from is a run that was told what players take in the end, which nobody"
+            " knows in play: take one with --opponent.goal none or hindsight"
         )
     return {"net": run.opponent.net}
 
 
+def prior_told(setting: Setting) -> dict[str, tuple[dict[str, Any], Params]]:
+    """The goal prior whose goals a fitted model was told: it means nothing without it."""
+    prior = setting.sampler.prior
+    return {"goal": ({"prior": prior.config}, setting.prior_params)} if prior else {}
+
+
 def with_room_for_goals(model: OpponentModel, parts: PlayerModels) -> OpponentModel:
-    """A model that was told no goals, as one that is and does not care yet."""
+    """A model that was told no goals, as one that is and does not care yet; one that was told some
+    stays as it is."""
     assert parts.opponent is not None
-    size = parts.opponent.goal
-
-    def first(model: OpponentModel) -> jax.Array:
-        dense = model.body if isinstance(model.body, Mlp) else model.body.dense
-        return dense.dense.layers[0].weight
-
+    wanted = jax.eval_shape(parts.opponent.init, jax.random.key(0))
+    rows = len(first_layer(wanted.body).weight) - len(first_layer(model.body).weight)
     wider: OpponentModel = eqx.tree_at(
-        first, model, replace_fn=lambda weight: jnp.pad(weight, ((0, size), (0, 0)))
+        lambda model: first_layer(model.body).weight,
+        model,
+        replace_fn=lambda weight: jnp.pad(weight, ((0, rows), (0, 0))),
     )
     return wider

@@ -15,11 +15,13 @@ from hopplus.learning.auxiliary.learner import AuxiliaryLearner
 from hopplus.learning.auxiliary.opponent import (
     OpponentLearner,
     fitted_settings,
+    prior_told,
     with_room_for_goals,
 )
 from hopplus.learning.auxiliary.world import WorldLearner
 from hopplus.models.part import Part
 from hopplus.players.actor import PlayerModels
+from hopplus.recorded.models import Setting
 from hopplus.registry import Registry
 from hopplus.types import Params
 
@@ -47,6 +49,8 @@ class WarmStartRule:
     model: Callable[[PlayerModels], Part | None]  # whose parameters these are
     settings: Callable[[Any], dict[str, Any]]  # of training, from the `PretrainConfig` of that run
     adapt: Callable[[Params, PlayerModels], Params] = lambda params, parts: params
+    # Models of other names that it was fitted with and needs: settings of training, and parameters.
+    brings: Callable[[Setting], dict[str, tuple[dict[str, Any], Params]]] = lambda setting: {}
 
 
 @dataclass(frozen=True)
@@ -82,7 +86,11 @@ AUXILIARY_MODELS: Registry[AuxiliaryModel] = Registry(
             "opponent",
             OpponentLearner,
             WarmStartRule(
-                "opponents", lambda parts: parts.opponent, fitted_settings, with_room_for_goals
+                "opponents",
+                lambda parts: parts.opponent,
+                fitted_settings,
+                with_room_for_goals,
+                prior_told,
             ),
             {
                 "opponent/accuracy": "share of the others' actions predicted",
