@@ -5,7 +5,6 @@ was stopped goes on."""
 import json
 import sys
 from collections.abc import Mapping
-from contextlib import redirect_stdout
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -13,16 +12,14 @@ from typing import Any
 import numpy as np
 
 from benchmarks import main
+from benchmarks.training import train_in
 from hopplus.cli.paged import show
 from hopplus.cli.reading.options import check_options
-from hopplus.cli.train import carry_on
 from hopplus.config import ConfigError, GameConfig, TrainConfig, default_game
 from hopplus.evaluation.statistics import Estimate, apart, estimate
-from hopplus.learning.from_run import new_run
 from hopplus.presets import PRESETS
 from hopplus.report.page import Column, Page, make_table
 from hopplus.runs.checkpoint import write_durably
-from hopplus.runs.folder import open_run
 from hopplus.runtime import device_line
 
 KEPT = Path(__file__).with_name("returns.json")
@@ -121,16 +118,10 @@ class ReturnsBench:
 
     def _learn(self, name: str, kept: Mapping[str, Any]) -> Learned | None:
         """The preset's run, trained to its end; None if that was stopped."""
-        config, path = self._config(name), self.runs / name
-        run = open_run(path) if path.exists() else new_run(path, config)
-        have = run.config()
-        alike = (have.game, have.steps, have.seed, have.seeds)
-        if alike != (config.game, config.steps, config.seed, config.seeds):
-            raise ConfigError(f"{path} has other settings: take another --runs")
-        if run.result() is None:
-            with redirect_stdout(sys.stderr):
-                if carry_on(run, False):
-                    return None
+        config = self._config(name)
+        run = train_in(self.runs / name, config)
+        if run is None:
+            return None
         result = run.result()
         assert result is not None
         by_seed = [float(value) for value in result["mean_return_by_seed"]]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks import main, returns
+from benchmarks import main, returns, training
 from benchmarks.returns import KEPT, Learned, ReturnsBench
 from conftest import SMALL_GAME
 from hopplus.presets import PRESETS
@@ -50,7 +50,7 @@ def test_it_trains_keeps_and_compares(
 
     status, first = run("--keep")
     assert (status, first["verdict"], len(first["by_seed"])) == (0, "not kept", 2)
-    monkeypatch.setattr(returns, "carry_on", lambda run, as_json: pytest.fail("trained again"))
+    monkeypatch.setattr(training, "carry_on", lambda run, as_json: pytest.fail("trained again"))
     status, second = run()
     assert (status, second["verdict"]) == (0, "as kept")
     assert second["by_seed"] == second["kept"] == first["by_seed"]

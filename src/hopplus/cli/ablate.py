@@ -68,7 +68,7 @@ class Ablate:
         except KeyboardInterrupt:
             say(f"stopped; go on with the same command{'' if self.name else f' and --name {name}'}")
             return 130
-        traces = [read_trace(short, run) for short, run in made.items()]
+        traces = [read_trace(short, rungs[short].title, run) for short, run in made.items()]
         rows = measure(traces, self.level)
         figures = {
             "level": self.level,

@@ -57,6 +57,7 @@ class Actor:
     parts: PlayerModels = field(default_factory=PlayerModels)
     shares_params: bool = False  # one set of parameters for all its seats
     greedy: bool = False
+    gated: bool = False  # it does not search in its own world before that foresees what comes
 
     def init(self, key: jax.Array) -> PlayerParams:
         size = self.context.size
@@ -65,7 +66,9 @@ class Actor:
             policy = policy.widened(size, jax.random.fold_in(key, 6))
         else:
             policy = ActorCritic(self.shape, self.actions, self.net, key, size)
-        return PlayerParams(policy, context=self.context.init(key), **self.parts.init(key))
+        trusts = jnp.bool_(False) if self.gated else None
+        models = self.parts.init(key)
+        return PlayerParams(policy, context=self.context.init(key), trusts=trusts, **models)
 
     def start(self) -> Memory:
         return self.context.start()
@@ -112,6 +115,7 @@ def make_actor(name: str, game: Game, config: TrainConfig, context: Context | No
         context,
         make_player_models(game, config, context),
         shares_params=config.ppo.parameters == "shared",
+        gated=config.distil.gate < 1,
     )
 
 

@@ -1,6 +1,7 @@
 """What a learning player has learned."""
 
 import equinox as eqx
+import jax
 
 from hopplus.models.goal import GoalPrior
 from hopplus.models.nets import ActorCritic
@@ -17,3 +18,4 @@ class PlayerParams(eqx.Module):
     context: Params = ()  # of what it makes of the others
     opponents: OpponentModel | None = None  # [N - 1, ...] one for each other, in the seats' order
     world: World | None = None
+    trusts: jax.Array | None = None  # [] bool, to search in that world; None where nobody asks

@@ -1,0 +1,24 @@
+"""Runs that benchmarks train: once, and where one was stopped it goes on."""
+
+import sys
+from contextlib import redirect_stdout
+from pathlib import Path
+
+from hopplus.cli.train import carry_on
+from hopplus.config import ConfigError, TrainConfig
+from hopplus.learning.from_run import new_run
+from hopplus.runs.folder import RunFolder, open_run
+
+
+def train_in(path: Path, config: TrainConfig) -> RunFolder | None:
+    """The run of that folder, trained to its end; None if that was stopped."""
+    run = open_run(path) if path.exists() else new_run(path, config)
+    have = run.config()
+    alike = (have.game, have.steps, have.seed, have.seeds)
+    if alike != (config.game, config.steps, config.seed, config.seeds):
+        raise ConfigError(f"{path} has other settings: take another --runs")
+    if run.result() is None:
+        with redirect_stdout(sys.stderr):
+            if carry_on(run, False):
+                return None
+    return run
