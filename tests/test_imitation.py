@@ -8,17 +8,18 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from hopplus.config import TrainConfig
+from hopplus.config import DistilConfig, TrainConfig
+from hopplus.learning.auxiliary.world import WorldLearner
 from hopplus.learning.from_run import make_learner
 from hopplus.learning.learner import Learner, Learning
 from hopplus.learning.ppo import Batch
-from hopplus.learning.search_distillation import distillation_loss
+from hopplus.learning.search_distillation import distillation_loss, distilled, empty_replay
 from hopplus.play.trained import Trained
 from hopplus.players.planner import Planner
 from hopplus.presets import PRESETS
 from hopplus.types import Trajectory, View
 from tiny_hop_plus import CONFIG, PPO, jit, same, zeros_like
-from tiny_search import actor_of, begun_beside, mind_of
+from tiny_search import actor_of, begun_beside, mind_of, planner_of, seen
 
 NEVER = -np.inf
 
@@ -133,6 +134,117 @@ def test_steps_that_do_not_count() -> None:
     (loss, parts), slope = found(nobody)
     assert loss == 0
     assert not any(jnp.any(leaf) for leaf in jax.tree.leaves((parts, slope)))
+
+
+# What is learned from
+
+SETS, ROWS, GAMES = 2, 6, 3  # two steps of three games
+
+
+def numbered(update: int) -> Batch:
+    """[2, 6] steps whose returns tell update, set and row; values are those with a minus."""
+    one = jax.tree.map(lambda leaf: jnp.zeros((SETS, ROWS, *leaf.shape[1:])), batch())
+    told = 100.0 * update + 10 * jnp.arange(SETS)[:, None] + jnp.arange(ROWS)
+    return replace(one, returns=told, value=-told)
+
+
+def test_values_learn_what_the_search_hoped_for_where_it_is_trusted() -> None:
+    given, plain = DistilConfig(value_target="search"), numbered(0)
+    drawing = (jnp.int32(0), GAMES, jax.random.key(0))
+    for trusts, expected in (
+        (None, plain.value),
+        (jnp.array([True, False]), jnp.stack([plain.value[0], plain.returns[1]])),
+    ):
+        found, kept = distilled(plain, None, given, trusts, *drawing)
+        np.testing.assert_array_equal(found.returns, expected)
+        assert kept is None
+    found, _ = distilled(plain, None, DistilConfig(), None, *drawing)
+    assert same(found, plain)
+
+
+def test_old_steps_are_learned_from() -> None:
+    """Of two updates kept; games come whole, each of either, and never one that holds nothing."""
+    learn = jax.jit(
+        lambda kept, batch, *drawing: distilled(batch, kept, DistilConfig(), None, *drawing),
+        static_argnums=3,
+    )
+    kept = empty_replay(numbered(1), 2)
+    for update in range(3):
+        plain, origins = numbered(update + 1), set()
+        for seed in range(20):
+            found, after = learn(kept, plain, jnp.int32(update), GAMES, jax.random.key(seed))
+            origin = np.asarray(found.returns) // 100
+            own = 10 * np.arange(SETS)[:, None] + np.arange(ROWS)
+            np.testing.assert_array_equal(found.returns - 100 * origin, own)
+            by_game = origin.reshape(SETS, -1, GAMES)
+            assert (by_game == by_game[:1, :1]).all()
+            origins |= {tuple(row) for row in by_game[:, 0]}
+        kept = after
+        newest, before = update + 1, max(update, 1)
+        assert {one for row in origins for one in row} == {before, newest}
+        assert len(origins) == (1 if update == 0 else 8)  # each game of either
+
+
+def test_a_seat_that_does_not_trust_its_world_plays_its_policy() -> None:
+    """And one that does, or searches by the true rules, plays as it does unasked."""
+    view = jax.tree.map(lambda leaf: leaf[0], seen("0 1S .\n. . 2h\nh . .\n"))
+
+    def logits_of(world: str, trusts: bool | None) -> Any:
+        planner = planner_of("opponent", "world", world=world, simulations=12, trees=1)
+        params = mind_of(planner)
+        given = replace(params, trusts=None if trusts is None else jnp.bool_(trusts))
+        act = jit(planner.act)(given, planner.start(), view, jax.random.key(0))[1]
+        return act.logits, planner.actor.policy_and_value(params.policy, view, jnp.zeros(0))[0]
+
+    unasked, policy = logits_of("learned", None)
+    assert not np.array_equal(unasked, policy)
+    np.testing.assert_array_equal(logits_of("learned", True)[0], unasked)
+    np.testing.assert_allclose(logits_of("learned", False)[0], policy, rtol=1e-5)
+    by_rules = [logits_of("true", trusts)[0] for trusts in (None, False)]
+    np.testing.assert_array_equal(*by_rules)
+
+
+class Measured(WorldLearner):
+    """A world model whose errors are given."""
+
+    def measure(self, *_: Any) -> dict[str, jax.Array]:
+        return {"error": jnp.array([0.1, 0.3, 0.5])}
+
+
+def test_all_that_differed_in_the_notes_together() -> None:
+    """A search in a learned world of old steps, whose own value is learned; and its gate."""
+    config = preset("hop-plus-mcts")
+    config = replace(
+        config,
+        parts=("opponent", "goal", "world"),
+        search=replace(config.search, world="learned", simulations=3, trees=1),
+        distil=DistilConfig(replay=2 * PPO.steps, value_target="search", gate=0.3),
+    )
+    learner = make_learner(config, {})
+    parts = tuple(
+        Measured(**vars(part)) if isinstance(part, WorldLearner) else part
+        for part in learner.auxiliary.parts
+    )
+    learner = replace(learner, auxiliary=replace(learner.auxiliary, parts=parts))
+    now, opened, divergences = begun_beside(learner), [], []
+    update = jit(learner.update_shown)
+    for _ in range(3):
+        before = now
+        now, metrics, lesson = update(now)
+        opened.append(metrics["search/open"].tolist())
+        divergences.append(metrics["kl"])
+        for label, value in jax.device_get(metrics).items():
+            assert np.isfinite(value).all(), label
+        assert now.params[0].trusts.tolist() == [True, True, False]
+    assert opened == [[0, 0, 0], [1, 1, 0], [1, 1, 0]]
+    # At first nobody searches, and policies are where their targets are but for the steps between.
+    assert (np.abs(divergences[0]) < 0.1 * np.abs(divergences[1][:2]).min()).all()
+    # The lesson is what was played, for audits; what is kept has the targets.
+    slot = jax.tree.map(lambda leaf: leaf[:, 0], now.replay)
+    np.testing.assert_array_equal(slot.returns[:2], lesson.batch.value[:2])
+    np.testing.assert_array_equal(slot.returns[2], lesson.batch.returns[2])
+    assert same(before.replay.action[:, 1], now.replay.action[:, 1])
+    assert not same(before.replay.action[:, 0], now.replay.action[:, 0])
 
 
 # Every preset

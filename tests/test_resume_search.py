@@ -80,6 +80,8 @@ def test_a_run_of_hop_goes_on_bit_for_bit(tmp_path: Path, monkeypatch: pytest.Mo
         (["one-step", "--search.choice", "visits"], "search.choice is 'visits' but must be values"),
         (["ppo", "--search.trees", "2"], "without --search.simulations"),
         (["hop-plus", "--search.simulations", "2"], "without imagination where a search is"),
+        (["ppo", "--distil.replay", "9"], "--distil options are given without --search"),
+        (["hop", "--distil.gate", "0.2"], "distil.gate is 0.2 but must be 1 where --search.world"),
     ],
     ids=str,
 )

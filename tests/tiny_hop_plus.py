@@ -107,6 +107,7 @@ def begun(learner: Learner) -> Learning:
     fields = ("policy", "prior", "context", "opponents", "world")
     param_sets = replace(
         param_sets,
+        trusts=zeros_like(param_sets.trusts),
         **{name: random_like(getattr(param_sets, name), seed) for seed, name in enumerate(fields)},
     )
     zeros = zeros_like((shapes.optimiser, shapes.auxiliary_state))
@@ -124,6 +125,7 @@ def begun(learner: Learner) -> Learning:
         returns=jnp.zeros((PPO.games, GAME.seats)),
         key=jax.random.key(2),
         updates=jnp.int32(0),
+        replay=zeros_like(shapes.replay),
     )
     return now
 

@@ -42,6 +42,7 @@ from hopplus.config.plain import differing as differing
 from hopplus.config.plain import flat as flat
 from hopplus.config.plain import from_json as from_json
 from hopplus.config.plain import to_json as to_json
+from hopplus.config.search import DistilConfig as DistilConfig
 from hopplus.config.search import SearchConfig as SearchConfig
 from hopplus.config.train import FOR_EVER as FOR_EVER
 from hopplus.config.train import MIXED as MIXED

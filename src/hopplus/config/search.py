@@ -3,7 +3,16 @@
 from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar, Literal
 
-from hopplus.config.check import Between, ConfigError, Positive, Settings, Share, Weight, check
+from hopplus.config.check import (
+    MANY,
+    Between,
+    ConfigError,
+    Positive,
+    Settings,
+    Share,
+    Weight,
+    check,
+)
 
 MOST = 2**10  # steps ahead
 
@@ -65,3 +74,18 @@ class SearchConfig(Settings):
     def within(self, horizon: int) -> "SearchConfig":
         """The same in a game of so many steps: trees as deep as they can get, and no deeper."""
         return replace(self, depth=min(self.depth or horizon, horizon, MOST))
+
+
+@dataclass(frozen=True)
+class DistilConfig(Settings):
+    """How a policy learns from the search it plays with."""
+
+    prefix: ClassVar[str] = "distil."
+    replay: Annotated[int, Between(0, MANY)] = 0
+    """Environment steps kept to learn from, those just played among them; rounded up to whole
+    updates. 0 for those just played alone."""
+    value_target: Literal["returns", "search"] = "returns"
+    """What values learn: what came of a step, or what the search hoped for in it."""
+    gate: Share = 1.0
+    """The world model's error, the share of fresh real steps that it foresees wrongly, above which
+    a seat plays without its search and its policy stays as it is; with --search.world learned."""

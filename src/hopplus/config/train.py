@@ -27,7 +27,7 @@ from hopplus.config.check import (
 )
 from hopplus.config.game import GameConfig, default_game
 from hopplus.config.models import BeliefConfig, MemoryConfig, NetConfig
-from hopplus.config.search import SearchConfig
+from hopplus.config.search import DistilConfig, SearchConfig
 
 MIXED = "|"  # between the names of players of whom one sits there, drawn for each trial
 MOST_STEPS = 10**12  # of a seed
@@ -104,6 +104,7 @@ class TrainConfig(Settings):
     world: WorldLearnerConfig = field(default_factory=WorldLearnerConfig)
     imagine: ImagineConfig = field(default_factory=ImagineConfig)
     search: SearchConfig = field(default_factory=SearchConfig)
+    distil: DistilConfig = field(default_factory=DistilConfig)
     memory: MemoryConfig = field(default_factory=MemoryConfig)
     context: str | None = None
     """What a player makes of the others, which its policy and its models of them are given: a name
@@ -144,6 +145,11 @@ class TrainConfig(Settings):
             check(alone, "ppo.prosociality", ppo.prosociality, allowed)
             held = "imagination" not in self.parts
             check(held, "--parts", self.parts, "without imagination where a search is learned from")
+            held = self.distil.gate == 1 or self.search.world == "learned"
+            allowed = "1 where --search.world is true: there is nothing to mistrust"
+            check(held, "distil.gate", self.distil.gate, allowed)
+        elif self.distil != DistilConfig():
+            raise ConfigError("--distil options are given without --search.simulations")
         if "goal" in self.parts:
             check(ppo.unroll >= 2, "ppo.unroll", ppo.unroll, "2 or more with the goal part")
             held = self.goal.foresight == 0 or "opponent" in self.parts

@@ -162,18 +162,19 @@ class Row:
         return {**own, **seeds_json(self.across_seeds)}
 
 
-def measure(traces: Sequence[Trace], level: float) -> list[Row]:
+def measure(traces: Sequence[Trace], level: float, seconds: float | None = None) -> list[Row]:
     """The ladder's table: every rung next to the first, at equal steps and at equal wall time.
 
-    Equal wall time: each rung counts as far as it had come when the first was finished, by the mean
-    seconds of its updates. Two things that one should know: compilation is left out, which takes
-    longer with more parts; and a rung that is cut off there had its step size and its entropy bonus
-    fall towards the end of its whole run, so that a run of its own of just that time would probably
-    do better. A rung faster than the first counts with its whole run, and had time to spare.
+    Equal wall time: each rung counts as far as it had come when the first was finished, or after so
+    many seconds, by the mean seconds of its updates. Two things that one should know: compilation
+    is left out, which takes longer with more parts; and a rung that is cut off there had its step
+    size and its entropy bonus fall towards the end of its whole run, so that a run of its own of
+    just that time would probably do better. A rung that is faster counts with its whole run, and
+    had time to spare.
     Seconds are comparable only if the machine had nothing else to do.
     """
     first = traces[0]
-    budget = first.seconds * first.updates
+    budget = seconds or first.seconds * first.updates
     first_late = first.late(first.updates)
     first_steps = _steps_to(first.curve().mean(axis=1), level, first.steps)
     rows = []

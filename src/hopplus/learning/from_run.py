@@ -33,7 +33,7 @@ from hopplus.play.seating import options, split_names
 from hopplus.play.trained import Trained, named, read_player, write_player
 from hopplus.players.actor import make_actor
 from hopplus.players.context.context import Context
-from hopplus.players.planner import with_search
+from hopplus.players.planner import Planner, with_search
 from hopplus.players.scripted import mixed_names
 from hopplus.recorded.models import check_world
 from hopplus.runs.folder import RunFolder
@@ -190,11 +190,13 @@ def make_learner(
         check_world(config.world.model, game)
     actor = make_actor("learn", game, config, context)
     player = with_search(actor, game, config.search.valuing(config.ppo.discount))
+    if isinstance(player, Planner):
+        player = replace(player, shows_own=config.distil.value_target == "search")
     lineup = make_lineup(names, game, background, player, trial=config.stays)
     group = [player.name for player, _ in lineup.seating.groups].index("learn")
     seats = lineup.seating.groups[group][1]
     auxiliary = make_auxiliary_learners(config, game, actor, seats, warm_start or {})
-    return Learner(game, lineup, config.ppo, config.updates, group, auxiliary)
+    return Learner(game, lineup, config.ppo, config.updates, group, auxiliary, config.distil)
 
 
 def learner_from_run(run: RunFolder) -> Learner:

@@ -1,7 +1,7 @@
 """One update of everyone who learns: play, look back, improve."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, TypeAlias
 
@@ -11,14 +11,14 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from hopplus.config import PPOConfig, SearchConfig
+from hopplus.config import DistilConfig, PPOConfig, SearchConfig
 from hopplus.games.game import Game, views
 from hopplus.learning.auxiliary.learner import by_set
 from hopplus.learning.auxiliary.learners import AuxiliaryLearners, AuxiliaryState
 from hopplus.learning.auxiliary.transitions import Transitions, transitions_of
 from hopplus.learning.ppo import Batch, explained, minibatch_rows, ppo_loss, replay_rows
 from hopplus.learning.returns import episode_metrics, lambda_returns, shared_reward
-from hopplus.learning.search_distillation import distillation_loss
+from hopplus.learning.search_distillation import distillation_loss, distilled, empty_replay
 from hopplus.models.nets import ActorCritic
 from hopplus.models.part import Metrics
 from hopplus.play.lineup import Lineup
@@ -58,6 +58,7 @@ class Learning(eqx.Module):
     returns: jax.Array  # [B, N] float32, of the episodes in flight
     key: jax.Array
     updates: jax.Array  # [] int32; the same for all seeds
+    replay: Batch | None = None  # [sets, U, M, ...] batches of the last U updates, where kept
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,7 @@ class Learner:
     updates: int  # how many there will be, for annealing
     learning: int  # which of the seating's groups learns
     auxiliary: AuxiliaryLearners
+    distil: DistilConfig = field(default_factory=DistilConfig)
     # Functions by which it works, as fields: the diagnosis tries itself on learners in which one of
     # them makes a mistake, and wants them to be alike in everything else.
     assemble: Callable[[Batch, int], Batch] = by_set  # steps [T, B, n] for each set of parameters
@@ -137,8 +139,11 @@ class Learner:
         plays = jax.vmap(lambda k: start(self.game, self.seating, k))(
             jax.random.split(key_games, self.config.games)
         )
-        shapes = jax.eval_shape(self._play, params, plays)[2]
+        after, trajectory, shapes = jax.eval_shape(self._play, params, plays)
         played = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
+        replay = None
+        if kept := -(-self.distil.replay // self.config.steps):
+            replay = empty_replay(jax.eval_shape(self.batch, param_sets, after, trajectory), kept)
         return Learning(
             params=params,
             optimiser=jax.vmap(self.optimiser.init)(self.improved(param_sets)),
@@ -147,6 +152,7 @@ class Learner:
             returns=jnp.zeros((self.config.games, self.game.seats)),
             key=key,
             updates=jnp.int32(0),
+            replay=replay,
         )
 
     def init_all(self, keys: jax.Array) -> Learning:
@@ -161,7 +167,7 @@ class Learner:
     @property
     def axes(self) -> Learning:
         """The number of updates is one for all seeds, so that what is not due costs nothing."""
-        return Learning(0, 0, 0, 0, 0, 0, updates=None)  # type: ignore[arg-type]
+        return Learning(0, 0, 0, 0, 0, 0, updates=None, replay=0)  # type: ignore[arg-type]
 
     def with_param_sets(
         self, params: tuple[Params, ...], param_sets: PlayerParams | None
@@ -197,7 +203,7 @@ class Learner:
         param_sets: PlayerParams = now.params[self.learning]
         batch = self.batch(param_sets, plays, trajectory)
         metrics = {"explained": jax.vmap(explained)(batch.value, batch.returns, batch.present)}
-        param_sets, auxiliary_state, lessons, found = self.auxiliary.learn(
+        param_sets, auxiliary, lessons, found = self.auxiliary.learn(
             param_sets,
             now.auxiliary_state,
             played,
@@ -205,14 +211,19 @@ class Learner:
             now.updates,
             jax.random.fold_in(key_epochs, 1),
         )
+        drawing = (now.updates, self.config.games, jax.random.fold_in(key_epochs, 2))
+        given, replay = distilled(lessons, now.replay, self.distil, param_sets.trusts, *drawing)
+        if (trusts := param_sets.trusts) is not None:
+            found["search/open"] = trusts.astype(jnp.float32)
+            trusts = found["world/error"] <= self.distil.gate
         improved, optimiser, losses = self.improve(
-            self.improved(param_sets), now.optimiser, lessons, now.updates, key_epochs
+            self.improved(param_sets), now.optimiser, given, now.updates, key_epochs
         )
         context = param_sets.context if improved.context is None else improved.context
-        param_sets = replace(param_sets, policy=improved.policy, context=context)
+        param_sets = replace(param_sets, policy=improved.policy, context=context, trusts=trusts)
         params = self.with_param_sets(now.params, param_sets)
         returns, episodes = self.log_episodes(now.returns, trajectory)
-        after = Learning(params, optimiser, auxiliary_state, plays, returns, key, now.updates + 1)
+        after = Learning(params, optimiser, auxiliary, plays, returns, key, now.updates + 1, replay)
         shown = Lesson(plays, trajectory, lessons)
         return after, episodes | metrics | found | losses, shown
 

@@ -1,8 +1,11 @@
 """Learning from search (Silver et al. 2017): act at once as one did after thinking."""
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 
+from hopplus.config import DistilConfig
 from hopplus.learning.ppo import Batch, entropies, mean_of
 from hopplus.models.part import Metrics
 
@@ -32,3 +35,43 @@ def distillation_loss(
         "kl": policy_loss - mean_of(crossed(jnp.where(aim > 0, batch.aim, 0.0)), chose),
     }
     return policy_loss + value_weight * value_loss, found
+
+
+def empty_replay(batch: Batch, updates: int) -> Batch:
+    """Room [sets, updates, M, ...] for as many batches [sets, M, ...]."""
+
+    def room(leaf: jax.Array) -> jax.Array:
+        return jnp.zeros((leaf.shape[0], updates, *leaf.shape[1:]), leaf.dtype)
+
+    rows: Batch = jax.tree.map(room, batch)
+    return rows
+
+
+def distilled(
+    batch: Batch,
+    kept: Batch | None,
+    config: DistilConfig,
+    trusts: jax.Array | None,
+    updates: jax.Array,
+    games: int,
+    key: jax.Array,
+) -> tuple[Batch, Batch | None]:
+    """What is learned from after a batch [sets, M, ...], and what is kept [sets, U, M, ...] if
+    anything is.
+
+    Values learn returns, or what the search hoped for, in sets that trust it [sets].
+    Of what is kept as many rows are drawn as a batch has. A row's game is its number modulo
+    `games`; the steps of a game are all of one update, so that players with a memory can go through
+    them, and of which one, is drawn for each game.
+    """
+    if config.value_target == "search":
+        hoped = batch.value
+        hoped = hoped if trusts is None else jnp.where(trusts[:, None], hoped, batch.returns)
+        batch = replace(batch, returns=hoped)
+    if kept is None:
+        return batch, None
+    room, rows = kept.action.shape[1:]
+    kept = jax.tree.map(lambda old, new: old.at[:, updates % room].set(new), kept, batch)
+    drawn = jax.random.randint(key, (games,), 0, jnp.minimum(updates + 1, room))
+    which = drawn[jnp.arange(rows) % games]
+    return jax.tree.map(lambda leaf: leaf[:, which, jnp.arange(rows)], kept), kept

@@ -66,6 +66,7 @@ class Actor:
     shares_params: bool = False  # one set of parameters for all its seats
     recalled_seats: int = 0  # whose last actions its policy is given
     greedy: bool = False
+    gated: bool = False  # it does not search in its own world before that foresees what comes
 
     def init(self, key: jax.Array) -> PlayerParams:
         size = self.context.size
@@ -75,7 +76,9 @@ class Actor:
             policy = policy.widened(size, jax.random.fold_in(key, 6))
         else:
             policy = make(size, recalled_seats=self.recalled_seats)
-        return PlayerParams(policy, context=self.context.init(key), **self.parts.init(key))
+        trusts = jnp.bool_(False) if self.gated else None
+        models = self.parts.init(key)
+        return PlayerParams(policy, context=self.context.init(key), trusts=trusts, **models)
 
     def start(self) -> Memory:
         return self.context.start()
@@ -123,6 +126,7 @@ def make_actor(name: str, game: Game, config: TrainConfig, context: Context | No
         make_player_models(game, config, context),
         shares_params=config.ppo.parameters == "shared",
         recalled_seats=game.seats if config.last_actions else 0,
+        gated=config.distil.gate < 1,
     )
 
 

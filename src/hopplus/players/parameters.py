@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import field
 
 import equinox as eqx
+import jax
 
 from hopplus.models.goal import GoalPrior
 from hopplus.models.nets import ActorCritic
@@ -21,3 +22,4 @@ class PlayerParams(eqx.Module):
     opponents: OpponentModel | None = None  # [N - 1, ...] one for each other, in the seats' order
     world: World | None = None
     outside: Mapping[str, Params] = field(default_factory=dict)  # of models that are somebody's own
+    trusts: jax.Array | None = None  # [] bool, to search in that world; None where nobody asks

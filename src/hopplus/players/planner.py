@@ -53,6 +53,7 @@ class Planner(Around):
     actor: Actor
     game: Game
     config: SearchConfig
+    shows_own: bool = False  # the search's own value, and not the network's
 
     @property
     def inner(self) -> Actor:
@@ -84,11 +85,15 @@ class Planner(Around):
             )
 
         grown = jax.vmap(grow)(chance, jax.random.split(key_trees, c.trees))
-        logits = choice_of(averaged(grown), leaf, c)
+        found = averaged(grown)
+        logits = choice_of(found, leaf, c)
+        if params.trusts is not None and c.world == "learned":
+            logits = jnp.where(params.trusts, logits, leaf.prior)
         action = jnp.argmax(logits) if self.actor.greedy else draw(key_act, jnp.exp(logits))
         goal = jnp.zeros(self.actor.goal_size)
-        # Not the search's own value: with few draws of what the others do it hopes for luck.
-        act = act_from(logits, action, leaf.value, goal, root.inferred)
+        # Seldom the search's own: with few draws of what the others do it hopes for luck.
+        value = found.value if self.shows_own else leaf.value
+        act = act_from(logits, action, value, goal, root.inferred)
         return root.memory, act, grown
 
     def root(self, params: PlayerParams, memory: Memory, view: View) -> tuple[Thought, Leaf]:

@@ -211,6 +211,7 @@ def _idle(config: TrainConfig) -> Callable[[str], bool]:
     groups = {
         **{rule.settings: name in config.parts for name, rule in PARTS.items()},
         "search": searches,
+        "distil": searches,
         "memory": remembers,
     }
     switches = {"--search.simulations", "--memory.kind"}

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from hopplus.config import MemoryConfig, TrainConfig
+from hopplus.config import DistilConfig, MemoryConfig, TrainConfig
 from hopplus.diagnosis.faults import Fault
 from hopplus.diagnosis.finding import Check
 from hopplus.diagnosis.seats.ordering import (
@@ -21,7 +21,7 @@ SIGNIFICANT = 0.05  # p-value; there are few rungs, and the ordering itself is k
 def list_rungs(config: TrainConfig, fewer: bool) -> dict[str, TrainConfig]:
     """The configuration as it is, and with more and more taken away."""
     rungs = {AGAIN: config}
-    bare = replace(config, search=replace(config.search, simulations=0))
+    bare = replace(config, search=replace(config.search, simulations=0), distil=DistilConfig())
     if config.search.simulations:
         rungs["without search"] = bare
     if "imagination" in config.parts:
