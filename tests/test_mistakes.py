@@ -53,7 +53,7 @@ def test_steps_of_models() -> None:
 def test_weights_of_one_seat_decay() -> None:
     weights: Any = jnp.ones((3, 2))
     found, state = mistakes.commit_decayed((weights, "old"), (weights, "new"), jnp.int32(0))
-    np.testing.assert_allclose(found, [[1, 1], [1, 1], [0.999, 0.999]])
+    np.testing.assert_allclose(found, [[1, 1], [1, 1], [0.9999, 0.9999]])
     assert state == "new"
 
 
@@ -90,7 +90,7 @@ def test_what_is_imagined() -> None:
     rollout: Any = Rollout(reward=jnp.zeros((2, 2, 3)), act=SimpleNamespace(value=value))
     given = (own, rollout, jnp.zeros(4), jnp.bool_(True))
     assert mistakes.value_imagined(*given).valued.all()
-    assert mistakes.return_twice(*given).returns.tolist() == [0 + 2, 1 + 3, 2, 3]
+    assert mistakes.multiply_returns(*given).returns.tolist() == [0, 2, 4, 6]
     assert not told[-1].reward.any()
     mistakes.reward_imagining(*given)
     assert (told[-1].reward == mistakes.BONUS).all()

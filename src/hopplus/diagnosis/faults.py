@@ -12,7 +12,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from hopplus.config import ConfigError, PartName, TrainConfig
+from hopplus.config import ConfigError, PartName, TrainConfig, WorldConfig
 from hopplus.diagnosis import mistakes
 from hopplus.diagnosis.mistakes import SEAT
 from hopplus.games.game import Game
@@ -139,15 +139,6 @@ def _imagined_rollouts(**functions: Any) -> Callable[[Learner], Learner]:
     return changed
 
 
-def _imagine_backwards(learner: Learner) -> Learner:
-    """With the sign of one seat's imagined advantages wrong."""
-    rollouts = learner.auxiliary.imagined_rollouts
-    if rollouts is None:
-        return learner
-    backward = mistakes.BackwardRollouts(**vars(rollouts))
-    return replace(learner, auxiliary=replace(learner.auxiliary, imagined_rollouts=backward))
-
-
 @dataclass(frozen=True)
 class Fault:
     """A mistake, and the illness that it should be recognised as by each of the two commands."""
@@ -267,7 +258,7 @@ FAULTS: Mapping[str, Fault] = MappingProxyType(
         "backward-imagination": Fault(
             f"advantages of seat {SEAT}'s imagined steps have the wrong sign",
             seats="part-orders",
-            learner=_imagine_backwards,
+            learner=mistakes.imagine_backwards,
             needs=("imagination",),
             own=True,
         ),
@@ -284,19 +275,21 @@ FAULTS: Mapping[str, Fault] = MappingProxyType(
             needs=("imagination",),
         ),
         "raw-world": Fault(
-            "a world model with a step size of 1e-5, no warm-up and no gate",
+            "a world model of single cells, fitted twice an update, with no warm-up and no gate",
             value_loss="world-immature",
             config=lambda config: replace(
                 config,
-                world=replace(config.world, learning_rate=1e-5),
+                world=replace(
+                    config.world, model=WorldConfig(head="cells"), fits=2, learning_rate=1e-3
+                ),
                 imagine=replace(config.imagine, warm_up=0, gate=1.0),
             ),
             needs=("imagination",),
         ),
-        "returns-twice": Fault(
-            "imagined returns are added up as if they were rewards",
+        "multiplied-returns": Fault(
+            "imagined returns are multiplied by the steps of a rollout",
             value_loss="imagined-returns",
-            learner=_imagined_rollouts(make_batch=mistakes.return_twice),
+            learner=_imagined_rollouts(make_batch=mistakes.multiply_returns),
             needs=("imagination",),
         ),
         "uphill-models": Fault(

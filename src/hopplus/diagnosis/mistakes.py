@@ -16,6 +16,7 @@ from hopplus.play.lineup import Lineup
 from hopplus.types import Params
 
 SEAT = 2  # whom a mistake of one seat hits
+BONUS = 0.5  # of an imagined step, where a hare is worth 1
 
 
 def assemble_next_returns(steps: Batch, count: int) -> Batch:
@@ -26,7 +27,7 @@ def assemble_next_returns(steps: Batch, count: int) -> Batch:
 def commit_decayed(old: Step, new: Step, updates: jax.Array) -> Step:
     """Weights of one seat decay, as those of an optimiser with weight decay."""
     params, state = new
-    return jax.tree.map(lambda leaf: leaf.at[SEAT].multiply(0.999), params), state
+    return jax.tree.map(lambda leaf: leaf.at[SEAT].multiply(0.9999), params), state
 
 
 def commit_fading(old: Fitted, new: Fitted) -> Fitted:
@@ -63,6 +64,7 @@ class ZeroStart(Lineup):
 
 
 def start_at_zero(learner: Learner) -> Learner:
+    """With such a lineup."""
     lineup = learner.lineup
     return replace(learner, lineup=ZeroStart(lineup.seating, lineup.trained, learner.learning))
 
@@ -83,6 +85,15 @@ class BackwardRollouts(ImaginedRollouts):
         return replace(batch, returns=batch.returns.at[SEAT].set(2 * value - returns)), found
 
 
+def imagine_backwards(learner: Learner) -> Learner:
+    """With such rollouts, where anything is imagined."""
+    rollouts = learner.auxiliary.imagined_rollouts
+    if rollouts is None:
+        return learner
+    backward = BackwardRollouts(**vars(rollouts))
+    return replace(learner, auxiliary=replace(learner.auxiliary, imagined_rollouts=backward))
+
+
 def value_imagined(
     own: ImaginedRollouts, rollout: ImaginedRollout, observed: jax.Array, open_: jax.Array
 ) -> Batch:
@@ -91,14 +102,12 @@ def value_imagined(
     return replace(batch, valued=batch.present)
 
 
-def return_twice(
+def multiply_returns(
     own: ImaginedRollouts, rollout: ImaginedRollout, observed: jax.Array, open_: jax.Array
 ) -> Batch:
-    """Imagined returns are added up as if they were rewards: once more, to the rollout's end."""
+    """Imagined returns are multiplied by the steps of a rollout: sums, taken for means."""
     batch = own.batch(rollout, observed, open_)
-    returns = batch.returns.reshape(rollout.act.value.shape)  # [H, replicas]
-    again = jnp.flip(jnp.cumsum(jnp.flip(returns, 0), axis=0), 0)
-    return replace(batch, returns=again.reshape(-1))
+    return replace(batch, returns=len(rollout.reward) * batch.returns)
 
 
 def reward_imagining(
@@ -106,6 +115,3 @@ def reward_imagining(
 ) -> Batch:
     """Every imagined step is paid a bonus that no real one has."""
     return own.batch(replace(rollout, reward=rollout.reward + BONUS), observed, open_)
-
-
-BONUS = 0.5
