@@ -1,57 +1,107 @@
-"""Does each diagnosis name what is wrong? Faults built in, over many seeds, and none built in."""
+"""Does each diagnosis name what is wrong? Faults built in, over many seeds, and none built in, held
+against the counts kept in faults.json. A diagnosis that is done is not made again."""
 
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 from typing import Annotated, Any
 
 import tyro
 
 from benchmarks import main
+from benchmarks.kept import Figures, find_figures, keep_figures, read_figures
 from hopplus.cli.paged import show
 from hopplus.cli.reading.options import check_options
-from hopplus.config import MANY, ConfigError, GameConfig, TrainConfig, check_range, default_game
+from hopplus.config import MANY, ConfigError, GameConfig, check_range, default_game
 from hopplus.diagnosis.faults import FAULTS, Fault, find_fault
+from hopplus.diagnosis.finding import HEALTHY, NOT_KNOWN, Verdict, read_illnesses
 from hopplus.diagnosis.seats.checks import SeatsSettings, diagnose_seats
-from hopplus.diagnosis.subject import Laboratory, OnStep, make_laboratory, train_subject
+from hopplus.diagnosis.subject import OnStep, make_laboratory, train_subject
 from hopplus.diagnosis.value_loss.diagnosis import diagnose_value_loss
 from hopplus.diagnosis.value_loss.experiments import REPLICAS
 from hopplus.presets import PRESETS
-from hopplus.report.page import Column, Page, Section
+from hopplus.report.page import Column, Page, Section, make_table
+from hopplus.runs.checkpoint import write_durably
 from hopplus.runs.progress import Progress
 from hopplus.runtime import device_line
 
 NONE = "none"
+KEPT = Path(__file__).with_name("faults.json")
+DOCS = Path(__file__).parents[1] / "docs" / "diagnosis.md"  # shows what is kept
+MARK = "<!-- benchmarks/faults.json -->"  # above and below the table there
+ENOUGH = 0.95  # of the diagnoses of a fault should name it
+WHOLE = "hop-plus"  # has all parts that a fault may need
+COMMANDS = {"seats": "ppo", "value-loss": WHOLE}  # and what their faults are built into
+NO_FAULT = "no fault reaches it"
+
+
+@dataclass(frozen=True)
+class Case:
+    """A diagnosis of a preset into which a fault is built, or none."""
+
+    command: str
+    preset: str
+    fault: str
+
+    @property
+    def expected(self) -> str:
+        return expected_of(self.command, self.fault) or HEALTHY
+
+    @property
+    def name(self) -> str:
+        return f"{self.command} {self.preset} {self.fault}"
 
 
 @dataclass(frozen=True)
 class Trials:
-    """How often a diagnosis said what about one fault."""
+    """How often a diagnosis said what in one case, and how often it did when that was kept."""
 
-    command: str
-    fault: str
-    expected: str
+    case: Case
     said: dict[str, int]
     seconds: float  # of one diagnosis, after the first
+    kept: dict[str, int] | None  # None of a case that is not kept, or kept with other settings
 
     @property
     def right(self) -> int:
-        return self.said.get(self.expected, 0)
+        return self.said.get(self.case.expected, 0)
 
     @property
     def count(self) -> int:
         return sum(self.said.values())
 
-    def as_json(self) -> dict[str, Any]:
-        return {**vars(self), "right": self.right, "count": self.count}
+    @property
+    def verdict(self) -> str:
+        """Whether it is right less often than it was, and than it should be."""
+        if self.kept is None:
+            return "not kept"
+        before = self.kept.get(self.case.expected, 0) / sum(self.kept.values())
+        return "LOWER" if self.right / self.count < min(before, ENOUGH) else "as kept"
 
     @property
-    def row(self) -> list[Any]:
-        others = [f"{name} {n}" for name, n in self.said.items() if name != self.expected]
-        right = f"{self.right}/{self.count}"
-        return [self.command, self.fault, self.expected, right, ", ".join(others), self.seconds]
+    def others(self) -> str:
+        return ", ".join(
+            f"{name} {n}" for name, n in self.said.items() if name != self.case.expected
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        case, own = vars(self.case) | {"expected": self.case.expected}, dict(vars(self))
+        del own["case"]
+        return case | own | {"right": self.right, "count": self.count, "verdict": self.verdict}
+
+
+COLUMNS: dict[str | Column, Any] = {
+    "diagnose": lambda one: one.case.command,
+    "preset": lambda one: one.case.preset,
+    Column("fault", words=True): lambda one: one.case.fault,
+    "should say": lambda one: one.case.expected,
+    "said so": lambda one: f"{one.right}/{one.count}",
+    "also said": lambda one: one.others,
+    "verdict": lambda one: one.verdict,
+    Column("seconds each", ".1f"): lambda one: one.seconds,
+}
 
 
 @dataclass(frozen=True)
@@ -61,9 +111,15 @@ class FaultBench:
 
     seeds: int = 20
     """Diagnoses of each fault, no two with a seed in common."""
+    seed: int = 10_000
+    """The first seed; nothing is tuned on those from the default on."""
     faults: tuple[str, ...] = ()
     """Which faults; none is the run without any. All when not given."""
-    runs: int = 5
+    commands: tuple[str, ...] = tuple(COMMANDS)
+    """By which diagnoses."""
+    healthy: tuple[str, ...] = ("ppo", "ppo-shared", "hop-plus")
+    """Presets that are diagnosed without a fault."""
+    runs_each: int = 5
     """Runs side by side in a diagnosis of seats."""
     steps: int = 40_000
     """Environment steps of each run."""
@@ -74,116 +130,185 @@ class FaultBench:
     games: Annotated[int, tyro.conf.arg(name="ppo.games")] = 128
     """Games side by side in a diagnosis of the value loss."""
     game: GameConfig = field(default_factory=default_game)
-    seats_preset: str = "ppo"
-    """What the diagnosis of seats is tried on; where a fault needs parts that it lacks, the other
-    is."""
-    value_preset: str = "hop-plus"
-    """What the diagnosis of the value loss is tried on."""
+    runs: Path = Path("runs/faults")
+    """Where finished diagnoses are; several processes may fill it, each with faults of its own."""
+    keep: bool = False
+    """Write what was counted into benchmarks/faults.json, and its table into docs/diagnosis.md."""
     json: bool = False
     """Print JSON instead of a table."""
 
     def run(self) -> int:
-        check_options(seeds=self.seeds, runs=self.runs, steps=self.steps, episodes=self.episodes)
-        check_options(updates=self.updates)
+        check_options(seeds=self.seeds, seed=self.seed, steps=self.steps)
+        check_options(episodes=self.episodes, updates=self.updates, **{"runs-each": self.runs_each})
         check_range("ppo.games", self.games, 1, MANY)
-        for name in (self.seats_preset, self.value_preset):
-            if name not in PRESETS:
-                raise ConfigError(f"no preset {name!r}; there are {', '.join(PRESETS)}")
-        for name in self.faults:
-            if name not in FAULTS and name != NONE:
-                raise ConfigError(f"no fault {name!r}; there are {NONE}, {', '.join(FAULTS)}")
-        kinds = sum(
-            2 if name == NONE else bool(FAULTS[name].seats) + bool(FAULTS[name].value_loss)
-            for name in self._wanted
-        )
-        with Progress(
-            "diagnosing", kinds * self.seeds, "diagnoses", first="busy with the first"
-        ) as progress:
+        for kind, given, allowed in (
+            ("preset", self.healthy, tuple(PRESETS)),
+            ("fault", self.faults, (NONE, *FAULTS)),
+            ("diagnosis", self.commands, tuple(COMMANDS)),
+        ):
+            if wrong := [name for name in given if name not in allowed]:
+                raise ConfigError(f"no {kind} {wrong[0]!r}; there are {', '.join(allowed)}")
+        total, busy = len(self.cases) * self.seeds, "busy with the first"
+        with Progress("diagnosing", total, "diagnoses", first=busy) as progress:
             found = list(self.trials(lambda note: progress.advance(1, note)))
+        if self.keep:
+            now = {
+                one.case.name: {**self._settings, **self._seeds, "said": one.said} for one in found
+            }
+            keep_figures(KEPT, now)
+            above, _, below = DOCS.read_text(encoding="utf-8").split(MARK)
+            table = f"{MARK}\n{tabulate_kept()}\n{MARK}"
+            write_durably(DOCS, f"{above}{table}{below}".encode())
         machine = device_line()
-        table = Section(
-            f"{self.seeds} seeds; {machine}",
-            header=[
-                "diagnose",
-                Column("fault", words=True),
-                "should say",
-                "said so",
-                "also said",
-                Column("seconds each", ".1f"),
+        title = f"{self.seeds} diagnoses each, seeds from {self.seed:,} on; {machine}"
+        reached = [
+            {"diagnose": command, "verdict": verdict, "faults": names}
+            for command, verdict, names in list_verdicts()
+        ]
+        rows = [[row["diagnose"], row["verdict"], row["faults"] or NO_FAULT] for row in reached]
+        header = ["diagnose", "verdict", Column("reached by", words=True)]
+        page = Page(
+            "faults",
+            "",
+            sections=[
+                make_table(title, COLUMNS, found),
+                Section("Every verdict that exists", header=header, rows=rows),
             ],
-            rows=[trials.row for trials in found],
+            payload={
+                "machine": machine,
+                "trials": [one.as_json() for one in found],
+                "verdicts": reached,
+            },
         )
-        payload = {"machine": machine, "trials": [trials.as_json() for trials in found]}
-        page = Page("faults", "", sections=[table], payload=payload)
-        return show(page, as_json=self.json)
+        show(page, as_json=self.json)
+        return int(any(one.verdict == "LOWER" for one in found))
 
     @property
-    def _wanted(self) -> tuple[str, ...]:
-        return self.faults or (NONE, *FAULTS)
+    def cases(self) -> list[Case]:
+        """Those that are asked for: healthy ones, and each fault by every command that should name
+        it."""
+        wanted, found = self.faults or (NONE, *FAULTS), []
+        for command in self.commands:
+            if NONE in wanted:
+                found += [Case(command, preset, NONE) for preset in self.healthy]
+            for name in wanted:
+                if expected_of(command, name):
+                    lacking = set(FAULTS[name].needs) - set(PRESETS[COMMANDS[command]].parts)
+                    found.append(Case(command, WHOLE if lacking else COMMANDS[command], name))
+        return found
 
     def trials(self, on_step: OnStep) -> Iterator[Trials]:
-        """All faults, and none, by both commands where each should find it."""
-        for name in self._wanted:
-            if name == NONE or FAULTS[name].seats:
-                yield self._seats(name, on_step)
-        for name in self._wanted:
-            if name == NONE or FAULTS[name].value_loss:
-                yield self._value_loss(name, on_step)
+        """All cases, one after the other; what is done already is read."""
+        for case in self.cases:
+            make: Callable[[int], Verdict] | None = None
+            file = self.runs / f"{case.name.replace(' ', '-')}.json"
+            done: list[Figures] = []
+            for seed in self.seeds_of(case.command):
+                row = find_figures(file, str(seed), self._settings)
+                if row is None:
+                    make = make or self._diagnosis(case)
+                    began = time.monotonic()
+                    verdict = make(seed)
+                    said = {"said": verdict.name, "also": verdict.also, "why": verdict.evidence}
+                    row = {**self._settings, **said, "seconds": time.monotonic() - began}
+                    keep_figures(file, {str(seed): row})
+                done.append(row)
+                on_step(f"{case.name}: {dict(Counter(row['said'] for row in done))}")
+            seconds = [row["seconds"] for row in done[1:] or done]
+            before = find_figures(KEPT, case.name, self._settings | self._seeds)
+            yield Trials(
+                case,
+                dict(Counter(row["said"] for row in done)),
+                sum(seconds) / len(seconds),
+                before and before["said"],
+            )
 
-    def _seats(self, name: str, on_step: OnStep) -> Trials:
-        needs = () if name == NONE else FAULTS[name].needs
-        lacking = set(needs) - set(PRESETS[self.seats_preset].parts)
-        preset = self.value_preset if lacking else self.seats_preset
-        config = replace(PRESETS[preset], game=self.game, steps=self.steps)
-        fault = find_fault(None if name == NONE else name, config)
-        laboratory = make_laboratory(config, fault, self.runs)
+    def seeds_of(self, command: str) -> Sequence[int]:
+        """The first seed of each diagnosis, as far apart as it has runs: no seed is used twice."""
+        each = self.runs_each if command == "seats" else REPLICAS
+        return range(self.seed, self.seed + self.seeds * each, each)
 
-        def diagnose(seed: int) -> str:
+    @property
+    def _settings(self) -> Figures:
+        """What a verdict hangs on besides the case and the seed."""
+        names = ("runs_each", "steps", "episodes", "updates", "games")
+        return {name: getattr(self, name) for name in names} | {"game": asdict(self.game)}
+
+    @property
+    def _seeds(self) -> Figures:
+        return {"seed": self.seed, "seeds": self.seeds}
+
+    def _diagnosis(self, case: Case) -> Callable[[int], Verdict]:
+        """The verdict by the first seed."""
+        made = PRESETS[case.preset]
+        if case.command == "value-loss":
+            made = replace(made.steady, ppo=replace(made.steady.ppo, games=self.games))
+        config = replace(made, game=self.game, steps=self.steps)
+        fault = find_fault(None if case.fault == NONE else case.fault, config)
+        return {"seats": self._seats, "value-loss": self._value_loss}[case.command](
+            case, config, fault
+        )
+
+    def _seats(self, case: Case, config: Any, fault: Fault) -> Callable[[int], Verdict]:
+        laboratory = make_laboratory(config, fault, self.runs_each)
+
+        def diagnose(seed: int) -> Verdict:
             settings = SeatsSettings(
                 episodes=self.episodes,
                 seed=seed,
                 ablation_steps=self.steps,
                 fewer_rungs=True,
             )
-            subject = train_subject(preset, laboratory, seed, lambda note: None)
-            return diagnose_seats(subject, fault, settings, lambda note: None).verdict.name
+            subject = train_subject(case.preset, laboratory, seed, lambda note: None)
+            return diagnose_seats(subject, fault, settings, lambda note: None).verdict
 
-        return self._counted("seats", name, fault.seats, diagnose, self.runs, on_step)
+        return diagnose
 
-    def _value_loss(self, name: str, on_step: OnStep) -> Trials:
-        laboratory, fault = self._imagining(name)
+    def _value_loss(self, case: Case, config: Any, fault: Fault) -> Callable[[int], Verdict]:
+        laboratory = make_laboratory(config, fault, REPLICAS)
 
-        def diagnose(seed: int) -> str:
-            subject = train_subject(self.value_preset, laboratory, seed, lambda note: None)
-            return diagnose_value_loss(subject, self.updates, lambda note: None).verdict.name
+        def diagnose(seed: int) -> Verdict:
+            subject = train_subject(case.preset, laboratory, seed, lambda note: None)
+            return diagnose_value_loss(subject, self.updates, lambda note: None).verdict
 
-        return self._counted("value-loss", name, fault.value_loss, diagnose, REPLICAS, on_step)
+        return diagnose
 
-    def _imagining(self, name: str) -> tuple[Laboratory, Fault]:
-        made: TrainConfig = PRESETS[self.value_preset].steady
-        ppo = replace(made.ppo, games=self.games)
-        config = replace(made, game=self.game, steps=self.steps, ppo=ppo)
-        fault = find_fault(None if name == NONE else name, config)
-        return make_laboratory(config, fault, REPLICAS), fault
 
-    def _counted(
-        self,
-        command: str,
-        name: str,
-        expected: str | None,
-        diagnose: Callable[[int], str],
-        replicas: int,
-        on_step: OnStep,
-    ) -> Trials:
-        said: Counter[str] = Counter()
-        began = time.monotonic()
-        for number in range(self.seeds):
-            said[diagnose(number * replicas)] += 1  # no seed is used twice
-            on_step(f"{command}, {name}: {dict(said)}")
-            if number == 0:
-                began = time.monotonic()
-        seconds = (time.monotonic() - began) / max(1, self.seeds - 1)
-        return Trials(command, name, expected or "healthy", dict(said), seconds)
+def expected_of(command: str, fault: str) -> str | None:
+    """What a diagnosis should say of a fault; None of one that it need not find, and of none."""
+    if fault == NONE:
+        return None
+    return {"seats": FAULTS[fault].seats, "value-loss": FAULTS[fault].value_loss}[command]
+
+
+def tabulate_kept() -> str:
+    """What is kept, as the documents have it; cases that were not counted without a number."""
+    kept = {name: row["said"] for name, row in read_figures(KEPT).items()}
+    sound = dict.fromkeys(name.split()[1] for name in kept if name.split()[2] == NONE)
+    rows: dict[str, dict[str, str]] = {}
+    for case in FaultBench(healthy=tuple(sound) or FaultBench.healthy).cases:
+        row = f"none (`{case.preset}`)"
+        if case.fault != NONE:
+            row = f"`{case.fault}`: {FAULTS[case.fault].about}"
+        said, cell = kept.get(case.name), f"`{case.expected}`"
+        if said:
+            trials = Trials(case, said, 0.0, None)
+            cell += f" {trials.right}/{trials.count}" + f" ({trials.others})" * bool(trials.others)
+        rows.setdefault(row, {})[case.command] = cell
+    lines = [f"| fault built in | {' | '.join(f'`{name}` says' for name in COMMANDS)} |"]
+    lines.append("|---" * (1 + len(COMMANDS)) + "|")
+    for row, cells in rows.items():
+        lines.append(f"| {row} | {' | '.join(cells.get(name, ' ') for name in COMMANDS)} |")
+    return "\n".join(lines)
+
+
+def list_verdicts() -> Iterator[tuple[str, str, str]]:
+    """Every illness that a diagnosis knows, and the faults by which it is reached."""
+    for command in COMMANDS:
+        for verdict in read_illnesses(command):
+            if verdict not in (HEALTHY, NOT_KNOWN):
+                reached = [name for name in FAULTS if expected_of(command, name) == verdict]
+                yield command, verdict, ", ".join(reached)
 
 
 if __name__ == "__main__":

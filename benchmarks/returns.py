@@ -2,9 +2,7 @@
 against the returns kept in returns.json. A preset that is done is not trained again, and one that
 was stopped goes on."""
 
-import json
 import sys
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -13,13 +11,13 @@ import numpy as np
 
 from benchmarks import main
 from benchmarks.training import train_in
+from benchmarks.kept import find_figures, keep_figures
 from hopplus.cli.paged import show
 from hopplus.cli.reading.options import check_options
 from hopplus.config import ConfigError, GameConfig, TrainConfig, default_game
 from hopplus.evaluation.statistics import Estimate, apart, estimate
 from hopplus.presets import PRESETS
 from hopplus.report.page import Column, Page, make_table
-from hopplus.runs.checkpoint import write_durably
 from hopplus.runtime import device_line
 
 KEPT = Path(__file__).with_name("returns.json")
@@ -91,16 +89,15 @@ class ReturnsBench:
         for name in self.presets:
             if name not in PRESETS:
                 raise ConfigError(f"no preset {name!r}; there are {', '.join(PRESETS)}")
-        kept = json.loads(KEPT.read_text(encoding="utf-8"))
         found = []
         for name in self.presets or tuple(PRESETS):
-            one = self._learn(name, kept)
+            one = self._learn(name)
             if one is None:
                 return 130
             found.append(one)
         if self.keep:
             now = {one.preset: {**self._settings(one), "returns": one.by_seed} for one in found}
-            write_durably(KEPT, (json.dumps(kept | now, indent=1) + "\n").encode())
+            keep_figures(KEPT, now)
         machine = device_line()
         title = f"Seeds {self.seed} to {self.seed + self.seeds - 1}; {machine}"
         page = Page(
@@ -116,7 +113,7 @@ class ReturnsBench:
         config = replace(PRESETS[name], game=self.game, seed=self.seed, seeds=self.seeds)
         return replace(config, steps=self.steps or config.steps)
 
-    def _learn(self, name: str, kept: Mapping[str, Any]) -> Learned | None:
+    def _learn(self, name: str) -> Learned | None:
         """The preset's run, trained to its end; None if that was stopped."""
         config = self._config(name)
         run = train_in(self.runs / name, config)
@@ -126,14 +123,12 @@ class ReturnsBench:
         assert result is not None
         by_seed = [float(value) for value in result["mean_return_by_seed"]]
         one = Learned(name, config.steps, by_seed, float(result["seconds"]), None)
-        known = kept.get(name, {})
-        same = self._settings(one).items() <= known.items()
-        return replace(one, kept=known["returns"] if same else None)
+        known = find_figures(KEPT, name, self._settings(one))
+        return replace(one, kept=known and known["returns"])
 
     def _settings(self, one: Learned) -> dict[str, Any]:
-        """What returns hang on besides the preset, as JSON has it."""
-        settings = {"game": asdict(self.game), "steps": one.steps, "seed": self.seed}
-        return json.loads(json.dumps(settings))
+        """What returns hang on besides the preset."""
+        return {"game": asdict(self.game), "steps": one.steps, "seed": self.seed}
 
 
 if __name__ == "__main__":

@@ -54,7 +54,8 @@ SMALL = {
     "hopplus bench search": "--games 2 --rounds 1 --search.simulations 8",
     "python -m benchmarks.report": "--runs 2 --seeds 2 --points 50",
     "python -m benchmarks.soak": "--runs 1 --updates 2",
-    "python -m benchmarks.faults": "--seeds 1 --faults none first-seat --episodes 500 --steps 8192",
+    "python -m benchmarks.faults": "--seeds 1 --faults none first-seat --healthy ppo"
+    " --episodes 500 --steps 8192",
     "python -m benchmarks.pretrained": "--only goal --prepare --episodes 64 --epochs 1",
     "make": "--dry-run",  # what it would do; `make test` is what runs this
     "pytest": "--collect-only --quiet",  # `make test` runs them all

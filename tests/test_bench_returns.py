@@ -1,14 +1,17 @@
 """`python -m benchmarks.returns`: returns on seeds nobody tuned on, held against those kept."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from benchmarks import main, returns, training
 from benchmarks.returns import KEPT, Learned, ReturnsBench
 from conftest import SMALL_GAME
+from hopplus.evaluation.statistics import estimate
 from hopplus.presets import PRESETS
 
 
@@ -30,6 +33,24 @@ def test_what_is_kept_is_of_presets_and_their_own_steps() -> None:
     for name, known in json.loads(KEPT.read_text(encoding="utf-8")).items():
         assert known["steps"] == PRESETS[name].steps
         assert (known["seed"], len(known["returns"])) == (100, 5)
+
+
+def test_documents_quote_what_is_kept() -> None:
+    """A figure that stands in a document is followed by a comment that names its preset."""
+    rows = json.loads(KEPT.read_text(encoding="utf-8"))
+    kept = {name: str(estimate(np.array(row["returns"]))) for name, row in rows.items()}
+    root, quoted = KEPT.parents[1], set()
+    for path in (*root.glob("*.md"), *(root / "docs").glob("*.md")):
+        text = path.read_text(encoding="utf-8")
+        found = re.findall(r"([\d.]+ ± [\d.]+)<!-- returns:([\w-]+) -->", text)
+        assert len(found) == text.count("<!-- returns:"), f"{path.name}: a comment behind no figure"
+        for figure, name in found:
+            assert figure == kept[name], f"{path.name}: {name} has {kept[name]}"
+        for name, figure in kept.items():
+            plain = text.count(figure) - found.count((figure, name))
+            assert not plain, f"{path.name}: {figure} is not said to be of {name}"
+        quoted |= {name for _, name in found}
+    assert {"ppo", "pg", "hop-plus", "hop-plus-notes"} <= quoted
 
 
 @pytest.mark.usefixtures("shared_programs")

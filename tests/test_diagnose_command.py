@@ -1,16 +1,12 @@
-"""The diagnosis of seats as a command, and the benchmark of faults."""
+"""The diagnosis of seats as a command."""
 
 import json
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-import benchmarks
-from benchmarks import faults as bench
-from benchmarks.faults import FaultBench, Trials
 from conftest import SMALL_RUN
 from hopplus.cli import main
 from hopplus.cli.diagnose import common
@@ -21,7 +17,6 @@ from hopplus.runs.folder import LAYOUT
 from tiny_diagnosis import (
     CONFIG,
     EPISODES,
-    GAME,
     GAME_OPTIONS,
     LANES,
     with_ppo,
@@ -167,85 +162,3 @@ def test_faults_by_name() -> None:
     assert isinstance(uneven.game, StagHuntConfig)
     assert uneven.game.strength == (1.0, 1.0, 2.0)
     assert make_laboratory(CONFIG, find_fault("strength", CONFIG), LANES).config.seeds == LANES
-
-
-# The benchmark.
-
-
-def test_verdicts_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By seeds that no two diagnoses share; nothing is trained here."""
-    seeds: dict[str, list[int]] = {"ppo": [], "hop-plus": []}
-    built: list[str] = []
-    judged: list[str] = []
-
-    def make_laboratory(config: Any, fault: Any, replicas: int) -> Any:
-        built.append(fault.about)
-        return fault
-
-    def train_subject(name: str, laboratory: Any, seed: int, on_step: Any) -> Any:
-        seeds[name].append(seed)
-        return laboratory
-
-    def seats_verdict(subject: Any, *given: Any) -> Any:
-        judged.append(subject.about)
-        wrong = len(judged) % 3 == 0
-        name = "unexplained" if wrong else subject.seats or "healthy"
-        return SimpleNamespace(verdict=SimpleNamespace(name=name))
-
-    def loss_verdict(subject: Any, *given: Any) -> Any:
-        return SimpleNamespace(verdict=SimpleNamespace(name=subject.value_loss or "healthy"))
-
-    monkeypatch.setattr(bench, "make_laboratory", make_laboratory)
-    monkeypatch.setattr(bench, "train_subject", train_subject)
-    monkeypatch.setattr(bench, "diagnose_seats", seats_verdict)
-    monkeypatch.setattr(bench, "diagnose_value_loss", loss_verdict)
-    made = FaultBench(
-        seeds=3,
-        runs=5,
-        steps=1,
-        episodes=1,
-        updates=1,
-        games=16,
-        game=GAME,
-        seats_preset="ppo",
-        value_preset="hop-plus",
-    )
-    notes: list[str] = []
-    found = list(made.trials(notes.append))
-    seats = [name for name, fault in FAULTS.items() if fault.seats]
-    assert [trials.fault for trials in found if trials.command == "seats"] == ["none", *seats]
-    losses = [name for name, fault in FAULTS.items() if fault.value_loss]
-    assert [trials.fault for trials in found if trials.command == "value-loss"] == ["none", *losses]
-    for trials in found:
-        assert trials.count == 3
-        assert trials.right == (2 if trials.command == "seats" else 3)
-    assert found[1].said == {"unequal-game": 2, "unexplained": 1}
-    assert found[1].expected == "unequal-game"
-    assert seeds["ppo"][:3] == [0, 5, 10]
-    assert seeds["hop-plus"][:3] == [0, 5, 10]  # seats, of a fault that plain PPO has no part for
-    assert seeds["hop-plus"][-3:] == [0, 4, 8]
-    assert len(notes) == 3 * len(found) == 3 * len(built)
-    few = list(replace(made, faults=("none", "loud-world")).trials(notes.append))
-    assert [(trials.command, trials.fault) for trials in few] == [
-        ("seats", "none"),
-        ("value-loss", "none"),
-        ("value-loss", "loud-world"),
-    ]
-
-
-def test_the_benchmark_prints_a_table_or_json(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    trials = Trials("seats", "strength", "unequal-game", {"unequal-game": 19, "healthy": 1}, 2.5)
-    monkeypatch.setattr(FaultBench, "trials", lambda *given: [trials])
-    assert benchmarks.main(FaultBench, ["--faults", "strength"]) == 0
-    out = capsys.readouterr().out
-    for word in ("strength", "unequal-game", "19/20", "healthy 1", "2.5"):
-        assert word in out
-    assert benchmarks.main(FaultBench, ["--json"]) == 0
-    (row,) = read(capsys.readouterr().out)["trials"]
-    assert (row["right"], row["count"]) == (19, 20)
-    assert benchmarks.main(FaultBench, ["--seats-preset", "pppo"]) == 2
-    assert "no preset 'pppo'" in capsys.readouterr().err
-    assert benchmarks.main(FaultBench, ["--faults", "gremlins"]) == 2
-    assert "no fault 'gremlins'; there are none, strength, " in capsys.readouterr().err

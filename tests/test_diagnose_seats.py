@@ -46,14 +46,16 @@ def random_placement(game: Game, player: str, *given: Any) -> Placement:
     return compare_placement(game, "random", *given)
 
 
-SEATS = [name for name, fault in FAULTS.items() if fault.seats]
+# These take longer runs to show; `python -m benchmarks.faults` has them.
+LATE = ("models-differ", "part-orders", "unexplained")
+SEATS = [name for name, fault in FAULTS.items() if fault.seats and fault.seats not in LATE]
 
 
 # Faults that are built in.
 
 
 def test_there_are_as_many_faults_as_promised() -> None:
-    assert len(FAULTS) == 12
+    assert len(FAULTS) == 26
     for fault in FAULTS.values():
         assert fault.seats or fault.value_loss
         assert fault.seats is None or fault.seats in ILLNESSES

@@ -190,13 +190,7 @@ def test_courses_begin_with_the_first_update(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_faults_are_known_illnesses() -> None:
     named = {fault.value_loss for fault in FAULTS.values() if fault.value_loss}
-    assert named == {
-        "wrong-seat-data",
-        "wrong-reward",
-        "steps-after-leaving",
-        "world-rewards",
-        "goal-mismatch",
-    }
+    assert len(named) == 14
     assert named <= set(ILLNESSES)
 
 

@@ -229,18 +229,38 @@ def test_the_real_ratio_follows_its_schedule() -> None:
     assert (rollouts.replicas, rollouts.updates) == (32, 20)
     present = jnp.ones((3, rollouts.rows), bool)
     batch: Any = SimpleBatch(present, present)
+    told = {"imagined/open": jnp.ones(3)}
     for update, ratio, replicas in ((0, 0.5, 32), (10, 0.75, 11), (19, 0.975, 1), (20, 1.0, 0)):
-        found = rollouts.scheduled(batch, jnp.array(update))
+        found, shown = rollouts.scheduled(batch, told, rollouts.used(jnp.array(update)))
+        assert shown["imagined/open"].tolist() == [float(replicas > 0)] * 3
         assert round(32 * (1 - ratio) / ratio) == replicas
         for mask in (found.present, found.valued):
             steps = mask.reshape(3, 4, 32)  # [sets, H, replicas]
             assert steps[..., :replicas].all()
             assert not steps[..., replicas:].any()
     steady = replace(rollouts, config=replace(config, real_ratio_end=None))
-    assert steady.scheduled(batch, jnp.array(20)) is batch
+    assert steady.scheduled(batch, told, steady.used(jnp.array(20)))[0] is batch
     # The other way round there must be room for what comes at the end.
     later = replace(config, real_ratio=1.0, real_ratio_end=0.5)
     assert replace(rollouts, config=later).replicas == 32
+
+
+def test_few_imagined_steps_are_as_few_as_asked_for() -> None:
+    """There is a replica for every minibatch, and those that are too many are not learned from."""
+    rollouts = setup().learner.auxiliary.imagined_rollouts
+    assert rollouts is not None
+    rollouts = replace(
+        rollouts,
+        config=replace(rollouts.config, real_ratio=0.97, horizon=4),
+        ppo=replace(rollouts.ppo, minibatches=8),
+    )
+    present = jnp.ones((3, rollouts.rows), bool)
+    batch: Any = SimpleBatch(present, present)
+    told = {"imagined/open": jnp.ones(3)}
+    found, shown = rollouts.scheduled(batch, told, rollouts.used(jnp.array(5)))
+    assert rollouts.replicas == 8
+    assert found.present.sum(axis=1).tolist() == [4] * 3  # of 128 + 4 steps, one replica's
+    assert shown["imagined/open"].all()
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,10 @@ class GameConfig:
         """Settings that favour the last seat, for diagnoses to be tried on."""
         raise ConfigError(f"{self.name} has no setting by which a seat could be favoured")
 
+    def with_large_rewards(self) -> "GameConfig":
+        """Settings with rewards ten times as large, for diagnoses to be tried on."""
+        raise ConfigError(f"{self.name} has no settings that scale its rewards")
+
 
 @dataclass(frozen=True)
 class GameRow:
@@ -93,6 +97,12 @@ class StagHuntConfig(GameConfig):
 
     def favouring_last(self) -> "StagHuntConfig":
         return replace(self, strength=(1.0,) * (self.seats - 1) + (2.0,))
+
+    def with_large_rewards(self) -> "StagHuntConfig":
+        rewards = {
+            name: 10 * getattr(self, name) for name in ("stag_reward", "hare_reward", "time_reward")
+        }
+        return replace(self, **rewards)
 
     def _check_strength(self) -> None:
         one_each = f"empty or one number for each of the {self.seats} seats"

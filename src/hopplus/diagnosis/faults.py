@@ -12,7 +12,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from hopplus.config import ConfigError, PartName, TrainConfig
+from hopplus.config import ConfigError, PartName, TrainConfig, WorldConfig
+from hopplus.diagnosis import mistakes
+from hopplus.diagnosis.mistakes import SEAT
 from hopplus.games.game import Game
 from hopplus.learning.auxiliary.imagined_rollouts import act_without_goals
 from hopplus.learning.auxiliary.learner import Fitted, by_set
@@ -25,7 +27,6 @@ from hopplus.planning.dynamics import LearnedDynamics, Observation, Transition
 from hopplus.players.actor import Actor
 from hopplus.types import Act, Memory, Sample, Trajectory
 
-SEAT = 2  # whom a fault of one seat hits
 ALONE = 1  # whom a fault of all seats but one spares
 
 
@@ -226,6 +227,100 @@ FAULTS: Mapping[str, Fault] = MappingProxyType(
             learner=_imagined_rollouts(act=act_one_seat_without_goals),
             needs=("goal", "imagination"),
             own=True,
+        ),
+        "late-returns": Fault(
+            "every step learns the return of the step after it",
+            seats="wrong-targets",
+            value_loss="wrong-targets",
+            learner=_learner(assemble=mistakes.assemble_next_returns),
+        ),
+        "decayed-seat": Fault(
+            f"weights of seat {SEAT} alone decay",
+            seats="unequal-learning",
+            learner=_learner(commit=mistakes.commit_decayed),
+            own=True,
+        ),
+        "scripted-seat": Fault(
+            "a scripted player is left in the last seat",
+            seats="different-players",
+            config=lambda config: replace(
+                config, seats=",".join(["learn"] * (config.game.seats - 1) + ["random"])
+            ),
+            own=True,
+        ),
+        "fading-models": Fault(
+            "models of each seat take smaller steps than those of the seat before",
+            seats="models-differ",
+            learner=_models("opponent", commit=mistakes.commit_fading),
+            needs=("opponent",),
+            own=True,
+        ),
+        "backward-imagination": Fault(
+            f"advantages of seat {SEAT}'s imagined steps have the wrong sign",
+            seats="part-orders",
+            learner=mistakes.imagine_backwards,
+            needs=("imagination",),
+            own=True,
+        ),
+        "zero-start": Fault(
+            f"networks of seat {SEAT} begin with zeros alone",
+            seats="unexplained",
+            learner=mistakes.start_at_zero,
+            own=True,
+        ),
+        "valued-imagination": Fault(
+            "values learn from imagined steps too",
+            value_loss="critic-on-imagined",
+            learner=_imagined_rollouts(make_batch=mistakes.value_imagined),
+            needs=("imagination",),
+        ),
+        "raw-world": Fault(
+            "a world model of single cells, fitted twice an update, with no warm-up and no gate",
+            value_loss="world-immature",
+            config=lambda config: replace(
+                config,
+                world=replace(
+                    config.world, model=WorldConfig(head="cells"), fits=2, learning_rate=1e-3
+                ),
+                imagine=replace(config.imagine, warm_up=0, gate=1.0),
+            ),
+            needs=("imagination",),
+        ),
+        "multiplied-returns": Fault(
+            "imagined returns are multiplied by the steps of a rollout",
+            value_loss="imagined-returns",
+            learner=_imagined_rollouts(make_batch=mistakes.multiply_returns),
+            needs=("imagination",),
+        ),
+        "uphill-models": Fault(
+            "models of the others go up their loss",
+            value_loss="opponents-wrong",
+            learner=_models("opponent", commit=mistakes.commit_uphill),
+            needs=("opponent", "imagination"),
+        ),
+        "large-rewards": Fault(
+            "rewards are ten times as large",
+            value_loss="reward-scale",
+            config=lambda config: replace(config, game=config.game.with_large_rewards()),
+        ),
+        "monte-carlo": Fault(
+            "returns are Monte Carlo",
+            value_loss="horizon",
+            config=lambda config: replace(config, ppo=replace(config.ppo, gae_lambda=1.0)),
+        ),
+        "paid-imagination": Fault(
+            "every imagined step is paid, and values learn from it",
+            value_loss="imagination",
+            learner=_imagined_rollouts(make_batch=mistakes.reward_imagining),
+            config=lambda config: replace(
+                config, imagine=replace(config.imagine, critic_on="both")
+            ),
+            needs=("imagination",),
+        ),
+        "idle-critic": Fault(
+            "the value loss has no weight",
+            value_loss="value-behind",
+            config=lambda config: replace(config, ppo=replace(config.ppo, value_weight=0.0)),
         ),
     }
 )

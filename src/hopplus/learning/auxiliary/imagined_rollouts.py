@@ -57,15 +57,23 @@ class ImaginedRollouts:
         real = self.ppo.steps * int(self.seats.shape[1])
         return real * (1 - real_ratio) / real_ratio / self.config.horizon
 
-    def scheduled(self, batch: Batch, updates: jax.Array) -> Batch:
-        """As many of the replicas of a batch [sets, rows, ...] as the schedule has by now."""
+    def used(self, updates: jax.Array) -> Any:
+        """How many of the replicas are learned from by now: as many as the ratio asks for, though
+        there is one for every minibatch."""
         c = self.config
         if c.real_ratio_end is None:
-            return batch
+            return min(round(self._wanted(c.real_ratio)), self.replicas)
         gone = jnp.minimum(updates / self.updates, 1.0)  # a diagnosis may go on from there
-        ratio = c.real_ratio + (c.real_ratio_end - c.real_ratio) * gone
-        used = jnp.arange(self.rows) % self.replicas < jnp.round(self._wanted(ratio))
-        return replace(batch, present=batch.present & used, valued=batch.valued & used)
+        return jnp.round(self._wanted(c.real_ratio + (c.real_ratio_end - c.real_ratio) * gone))
+
+    def scheduled(self, batch: Batch, found: Metrics, used: Any) -> tuple[Batch, Metrics]:
+        """So many of the replicas of a batch [sets, rows, ...]; without any, what is found of them
+        means nothing, as behind a closed gate."""
+        if isinstance(used, int) and used == self.replicas:
+            return batch, found
+        held = jnp.arange(self.rows) % self.replicas < used
+        found = found | {"imagined/open": jnp.where(used > 0, found["imagined/open"], 0.0)}
+        return replace(batch, present=batch.present & held, valued=batch.valued & held), found
 
     @property
     def rows(self) -> int:
@@ -100,7 +108,7 @@ class ImaginedRollouts:
 
         ready = updates >= -(-self.config.warm_up // self.ppo.steps)
         batch, found = jax.lax.cond(ready, imagine, blank, *given)
-        return self.scheduled(batch, updates), found
+        return self.scheduled(batch, found, self.used(updates))
 
     def __call__(
         self,

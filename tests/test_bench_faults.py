@@ -1,0 +1,202 @@
+"""`python -m benchmarks.faults`: verdicts on faults that are built in, held against those kept."""
+
+import json
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from benchmarks import faults as bench
+from benchmarks import main
+from benchmarks.faults import (
+    DOCS,
+    KEPT,
+    MARK,
+    NONE,
+    Case,
+    FaultBench,
+    Trials,
+    list_verdicts,
+    tabulate_kept,
+)
+from hopplus.diagnosis.faults import FAULTS
+from hopplus.diagnosis.finding import read_illnesses
+from hopplus.presets import PRESETS
+from tiny_diagnosis import GAME
+
+
+@pytest.fixture
+def trained(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[tuple[str, str, int]]:
+    """Command, preset and seed of every diagnosis; nothing is trained. The first diagnosis of the
+    fault `strength` is wrong."""
+    found: list[tuple[str, str, int]] = []
+
+    def train_subject(name: str, fault: Any, seed: int, on_step: Any) -> Any:
+        return SimpleNamespace(name=name, fault=fault, seed=seed)
+
+    def diagnosed(command: str, verdict: str | None, subject: Any) -> Any:
+        found.append((command, subject.name, subject.seed))
+        name = verdict or "healthy"
+        return SimpleNamespace(verdict=SimpleNamespace(name=name, also=(), evidence=""))
+
+    def diagnose_seats(subject: Any, *given: Any) -> Any:
+        wrong = subject.fault.seats == "unequal-game" and subject.seed == 7
+        return diagnosed("seats", "unexplained" if wrong else subject.fault.seats, subject)
+
+    def diagnose_value_loss(subject: Any, *given: Any) -> Any:
+        return diagnosed("value-loss", subject.fault.value_loss, subject)
+
+    monkeypatch.setattr(bench, "make_laboratory", lambda config, fault, replicas: fault)
+    for function in (train_subject, diagnose_seats, diagnose_value_loss):
+        monkeypatch.setattr(bench, function.__name__, function)
+    monkeypatch.setattr(bench, "KEPT", tmp_path / "faults.json")
+    docs = tmp_path / "diagnosis.md"
+    docs.write_text(f"above\n{MARK}\nold\n{MARK}\nbelow")
+    monkeypatch.setattr(bench, "DOCS", docs)
+    return found
+
+
+def make_bench(folder: Path, **options: Any) -> FaultBench:
+    given = {"seeds": 3, "seed": 7, "game": GAME, "runs": folder / "runs"} | options
+    return FaultBench(**given)
+
+
+def test_verdicts_are_counted(trained: list[tuple[str, str, int]], tmp_path: Path) -> None:
+    """Of every fault by every command that should name it, and of healthy presets, by seeds that no
+    two diagnoses share."""
+    notes: list[str] = []
+    found = list(make_bench(tmp_path).trials(notes.append))
+    healthy = {(command, NONE): 3 for command in ("seats", "value-loss")}
+    seats = {("seats", name): 1 for name, fault in FAULTS.items() if fault.seats}
+    losses = {("value-loss", name): 1 for name, fault in FAULTS.items() if fault.value_loss}
+    counted = Counter((one.case.command, one.case.fault) for one in found)
+    assert counted == healthy | seats | losses
+    assert all(one.count == 3 for one in found)
+    assert [one.case.fault for one in found if one.right < 3] == ["strength"]
+    (wrong,) = [one for one in found if one.case.fault == "strength"]
+    assert wrong.said == {"unexplained": 1, "unequal-game": 2}
+    assert len(notes) == len(trained) == 3 * len(found)
+    by_case: dict[tuple[str, str], list[int]] = {}
+    for command, preset, seed in trained:
+        by_case.setdefault((command, preset), []).append(seed)
+    assert by_case["seats", "ppo"][:3] == [7, 12, 17]
+    assert by_case["value-loss", "hop-plus"][:3] == [7, 11, 15]
+    # A fault that plain PPO has no part for.
+    (one,) = [one for one in found if one.case.fault == "one-seat-models"]
+    assert one.case.preset == "hop-plus"
+
+
+def test_some_faults_by_some_diagnoses(tmp_path: Path) -> None:
+    few = make_bench(
+        tmp_path,
+        faults=("none", "first-seat", "strength"),
+        commands=("value-loss",),
+        healthy=("pg",),
+    )
+    assert [case.name for case in few.cases] == [
+        "value-loss pg none",
+        "value-loss hop-plus first-seat",
+    ]
+
+
+def test_what_is_done_is_not_done_again(
+    trained: list[tuple[str, str, int]], tmp_path: Path
+) -> None:
+    """Not by another process either; unless settings differ."""
+    few = make_bench(tmp_path, faults=("strength", "loud-world"), seeds=2)
+    first = [one.said for one in few.trials(lambda note: None)]
+    assert len(trained) == 4
+    assert [one.said for one in few.trials(lambda note: None)] == first
+    assert len(trained) == 4
+    list(replace(few, seeds=3).trials(lambda note: None))
+    assert [seed for *_, seed in trained[4:]] == [17, 15]  # the third of each
+    list(replace(few, steps=9).trials(lambda note: None))
+    assert len(trained) == 10
+
+
+def test_it_keeps_and_compares(
+    trained: list[tuple[str, str, int]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def run(*more: str) -> tuple[int, Any]:
+        options = ["--seeds", "3", "--seed", "7", "--faults", "strength", "--json"]
+        status = main(FaultBench, [*options, "--runs", str(tmp_path / "r"), *more])
+        return status, json.loads(capsys.readouterr().out)
+
+    status, found = run("--keep")
+    (row,) = found["trials"]
+    assert (status, row["verdict"], row["right"], row["count"]) == (0, "not kept", 2, 3)
+    status, found = run()
+    assert (status, found["trials"][0]["verdict"]) == (0, "as kept")
+    known = json.loads(bench.KEPT.read_text())
+    assert known["seats ppo strength"]["said"] == row["said"]
+    written = (tmp_path / "diagnosis.md").read_text()
+    about = "`strength`: the last seat is twice as strong"
+    assert f"| {about} | `unequal-game` 2/3 (unexplained 1) |   |\n" in written
+    assert (written[:6], written[-6:]) == ("above\n", "\nbelow")
+    known["seats ppo strength"]["said"] = {"unequal-game": 3}
+    bench.KEPT.write_text(json.dumps(known))
+    status, found = run()
+    assert (status, found["trials"][0]["verdict"]) == (1, "LOWER")
+    assert {"diagnose": "seats", "verdict": "unequal-game", "faults": "strength"} in found[
+        "verdicts"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("right", "kept", "verdict"),
+    [(20, None, "not kept"), (19, 20, "as kept"), (18, 20, "LOWER"), (18, 18, "as kept")],
+)
+def test_how_counts_compare(right: int, kept: int | None, verdict: str) -> None:
+    case = Case("seats", "ppo", "strength")
+
+    def said(right: int) -> dict[str, int]:
+        return {"unequal-game": right, "healthy": 20 - right}
+
+    assert Trials(case, said(right), 1.0, said(kept) if kept else None).verdict == verdict
+
+
+def test_every_verdict_is_reached() -> None:
+    """By a fault; and that there is none would be shown."""
+    reached = {(command, verdict): faults for command, verdict, faults in list_verdicts()}
+    assert not [name for name, faults in reached.items() if not faults]
+    for command in ("seats", "value-loss"):
+        known = set(read_illnesses(command)) - {"healthy", "not-known"}
+        assert {verdict for of, verdict in reached if of == command} == known
+
+
+def test_it_prints_a_table(
+    trained: list[tuple[str, str, int]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    options = ["--seeds", "3", "--seed", "7", "--runs", str(tmp_path / "r")]
+    monkeypatch.setattr(bench, "FAULTS", {"strength": FAULTS["strength"]})
+    assert main(FaultBench, [*options, "--faults", "strength"]) == 0
+    out = capsys.readouterr().out
+    for word in ("strength", "unequal-game", "2/3", "no fault reaches it"):
+        assert word in out
+
+
+def test_complaints(capsys: pytest.CaptureFixture[str]) -> None:
+    for options, says in (
+        ("--healthy pppo", "no preset 'pppo'; there are ppo, "),
+        ("--faults gremlins", "no fault 'gremlins'; there are none, strength, "),
+        ("--commands models", "no diagnosis 'models'; there are seats, value-loss"),
+    ):
+        assert main(FaultBench, options.split()) == 2
+        assert says in capsys.readouterr().err
+
+
+def test_the_table_in_the_docs_is_what_is_kept() -> None:
+    """As `--keep` writes it."""
+    _, table, _ = DOCS.read_text(encoding="utf-8").split(MARK)
+    assert table.strip() == tabulate_kept()
+    for name, row in json.loads(KEPT.read_text(encoding="utf-8")).items():
+        _, preset, fault = name.split(" ")
+        assert preset in PRESETS
+        assert fault == NONE or fault in FAULTS
+        assert sum(row["said"].values()) == row["seeds"]
