@@ -2,6 +2,7 @@
 
 import gc
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -117,15 +118,18 @@ compile_quickly()  # before anything below starts JAX; importing hopplus does no
 # The files that take longest, so that no worker is left alone with one of them at the end. Those
 # of a group share what they compile: one worker takes them all.
 COSTLY = (
-    ("test_diagnose_seats", "test_audit", "test_audit_steps", "test_diagnose_value_loss"),
-    ("test_hop_plus", "test_imagine", "test_hindsight", "test_foresight"),
+    (
+        *("test_diagnose_seats", "test_seats_ablation", "test_audit", "test_audit_steps"),
+        *("test_diagnose_value_loss", "test_value_loss_experiments", "test_value_loss_command"),
+    ),
+    ("test_hop_plus", "test_imagined_learning", "test_imagine", "test_hindsight", "test_foresight"),
     ("test_runs",),
     ("test_switches",),
-    ("test_wrong_inputs",),
+    ("test_wrong_inputs", "test_damaged_files", "test_odd_numbers", "test_full_disk"),
     ("test_adaptation",),
     ("test_certificate",),
     ("test_planner",),
-    ("test_cli",),
+    ("test_cli", "test_options"),
     ("test_learning",),
     ("test_resume_parts",),
     ("test_pretrain",),
@@ -192,6 +196,30 @@ def small_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
         share_programs(patch)
         assert main(["train", "ppo", "--runs", str(runs), "--name", "a", *SMALL_RUN]) == 0
     return runs / "a"
+
+
+@pytest.fixture(scope="session")
+def kit(
+    small_run: Path, recorded: Path, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, Path]:
+    """What commands read: a run, recorded play and an exported player."""
+    folder = tmp_path_factory.mktemp("kit")
+    player = folder / "player.safetensors"
+    assert main(["export", str(small_run), "--out", str(player)]) == 0
+    return {"runs/a": small_run, "data": recorded, "player.safetensors": player}
+
+
+@pytest.fixture
+def place(kit: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
+    """A copy of it to damage, in the folder where the command runs."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "file").write_text("x")
+    for name, source in kit.items():
+        copy = shutil.copytree if source.is_dir() else shutil.copy
+        copy(source, tmp_path / name)
+    return {name: tmp_path / name for name in kit}
 
 
 @pytest.fixture

@@ -128,7 +128,7 @@ def fake_replay(name: str = "runs/a@0", goals: str = "belief") -> dict[str, Any]
         gone = moment >= 2
         found = {
             "seats": [[0, moment], None if gone else [1, 1], [2, 3]],
-            "prey": [{"kind": 0, "cell": [2, 1]}] + [{"kind": 1, "cell": [2, 3]}] * (not gone),
+            "targets": [{"kind": 0, "cell": [2, 1]}] + [{"kind": 1, "cell": [2, 3]}] * (not gone),
             "rewards": [0.0, 1.0 if moment == 2 else 0.0, 0.0],
             "looks": looks(moment) if moment < last else [None] * 3,
         }

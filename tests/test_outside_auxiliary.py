@@ -160,7 +160,7 @@ def test_clear_errors(
     parts: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = ["train", "ppo", "--parts", *parts, "--runs", str(tmp_path), "--name", "a"]
-    assert main(words) == 2
+    assert main([*words, *SMALL]) == 2
     assert said in capsys.readouterr().err
     assert not (tmp_path / "a").exists()
 

@@ -177,7 +177,7 @@ def test_evaluate_and_replay(ppo: Path, runs: Path, capsys: pytest.CaptureFixtur
         assert len(episode["steps"]) == CoinsConfig().horizon + 1
         for step in episode["steps"]:
             assert all(step["seats"])  # nobody leaves
-            assert len(step["prey"]) == 2  # and every coin is there, or back
+            assert len(step["targets"]) == 2  # and every coin is there, or back
     assert main(["replay", str(ppo), "--episode", "0", "--out", str(runs / "coins.gif")]) == 0
     assert (runs / "coins.gif").read_bytes()[:3] == b"GIF"
 

@@ -50,6 +50,12 @@ def test_a_terminal_shows_tables_then_the_answer(
         assert words in out
     assert "secret" not in out
     assert "to be seen" not in out
+    # Words begin at the left and numbers end at the right; what sums up stands below a rule.
+    lines = out.splitlines()
+    (first,) = (place for place, line in enumerate(lines) if "stag, hare" in line)
+    assert lines[first].startswith("│ stag, hare │ 1,234,567 │  0.50 │ ")
+    assert set(lines[first + 1]) == set("├─┼┤")
+    assert lines[first + 2].startswith("│ mean [x]   │     never │       │ ")
     assert out.splitlines()[-2:] == ["the answer", "below"]
 
 

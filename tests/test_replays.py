@@ -317,7 +317,7 @@ def test_fresh_play_is_what_was_watched(hunters: Any, thinkers: Any) -> None:
                 for seat, cell in enumerate(moment["seats"]):
                     shown = np.argwhere(planes[row, ..., (seat - 1) % 3]).tolist()
                     assert shown == ([cell] if cell else [])
-                hares = [prey["cell"] for prey in moment["prey"] if prey["kind"] == HARE]
+                hares = [one["cell"] for one in moment["targets"] if one["kind"] == HARE]
                 plane = game.targets["hare"].plane
                 assert np.argwhere(planes[row, ..., plane]).tolist() == hares
                 before = rows.reward[row - 1] if row > numbers[0] else np.zeros(3)

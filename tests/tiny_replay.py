@@ -22,8 +22,8 @@ def look(action: int, **more: Any) -> dict[str, Any]:
 
 
 def moment(seats: Any, looks: Any, acts: Any = None, **more: Any) -> dict[str, Any]:
-    prey = [{"kind": 0, "cell": [0, 2]}, {"kind": 1, "cell": [1, 1]}]
-    plain = {"seats": seats, "prey": prey, "rewards": [0, 0], "looks": looks}
+    targets = [{"kind": 0, "cell": [0, 2]}, {"kind": 1, "cell": [1, 1]}]
+    plain = {"seats": seats, "targets": targets, "rewards": [0, 0], "looks": looks}
     return plain | ({"acts": acts} if acts else {}) | more
 
 

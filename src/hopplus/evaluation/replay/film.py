@@ -90,7 +90,7 @@ def _layout(replay: Plain, episode: Plain, moment: Plain) -> str:
     for seat, cell in enumerate(moment["seats"]):
         if cell:
             cells[cell[0] * columns + cell[1]] += str(seat)
-    for prey in moment["prey"]:
-        row, column = prey["cell"]
-        cells[row * columns + column] += replay["letters"][prey["kind"]]
+    for target in moment["targets"]:
+        row, column = target["cell"]
+        cells[row * columns + column] += replay["letters"][target["kind"]]
     return write([cell or "." for cell in cells], columns)

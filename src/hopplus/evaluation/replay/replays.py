@@ -245,7 +245,7 @@ def _board(game: Game, state: State) -> Plain:
     return {
         "obstacles": [_cell(game, cell) for cell in sorted(board.obstacles)],
         "seats": [_cell(game, board.seats.get(seat, -1)) for seat in range(game.seats)],
-        "prey": [
+        "targets": [
             {"kind": kind, "cell": _cell(game, cell)}
             for kind, target in enumerate(game.targets.values())
             for cell in board.things.get(target.letter, [])

@@ -87,9 +87,9 @@ class Board {
   show(step, seat, line) {
     const at = ([row, column]) => `${row},${column}`;
     const things = new Map(), there = new Map();
-    for (const prey of step.prey) things.set(at(prey.cell), [...(things.get(at(prey.cell)) ?? []), prey]);
+    for (const target of step.targets) things.set(at(target.cell), [...(things.get(at(target.cell)) ?? []), target]);
     step.seats.forEach((cell, number) => { if (cell) there.set(at(cell), [...(there.get(at(cell)) ?? []), number]); });
-    this.things.replaceChildren(...step.prey.map((prey) => this.thing(prey, things.get(at(prey.cell)), there.has(at(prey.cell)))));
+    this.things.replaceChildren(...step.targets.map((target) => this.thing(target, things.get(at(target.cell)), there.has(at(target.cell)))));
     step.seats.forEach((cell, number) => {
       const token = this.tokens[number];
       token.style.display = cell ? "" : "none";
@@ -103,14 +103,14 @@ class Board {
     this.element.setAttribute("aria-label", this.words(step));
   }
 
-  thing(prey, together, shared) {
-    const kind = this.replay.kinds[prey.kind];
+  thing(target, together, shared) {
+    const kind = this.replay.kinds[target.kind];
     const drawing = Object.hasOwn(this.looks.sprites, kind) ? sprite(this.looks.sprites[kind])
       : shape("text", { x: 0.5, y: 0.5, "font-size": 0.5 }, String(kind ?? "?").slice(0, 1));
-    const place = together.indexOf(prey), count = together.length;
+    const place = together.indexOf(target), count = together.length;
     const side = (shared ? 0.84 : 0.94) / (count > 1 ? 1.5 : 1);
     const x = (1 - side) / 2 * (shared ? 0.5 : 1) + (count > 1 ? (place / (count - 1) - 0.5) * 0.4 : 0);
-    const [row, column] = prey.cell;
+    const [row, column] = target.cell;
     drawing.setAttribute("transform", `translate(${column + x} ${row + (1 - side) / 2 * (shared ? 0.6 : 1)}) scale(${side})`);
     return drawing;
   }
@@ -140,7 +140,7 @@ class Board {
   words(step) {
     const cell = ([row, column]) => say("row {row}, column {column}", { row: row + 1, column: column + 1 });
     const seats = step.seats.map((where, seat) => `${say("seat {seat}", { seat })}: ${where ? cell(where) : say("left the board")}`);
-    const prey = step.prey.map((one) => `${say(String(this.replay.kinds[one.kind]))}: ${cell(one.cell)}`);
-    return [...seats, ...prey].join("; ");
+    const targets = step.targets.map((one) => `${say(String(this.replay.kinds[one.kind]))}: ${cell(one.cell)}`);
+    return [...seats, ...targets].join("; ");
   }
 }
