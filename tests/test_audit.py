@@ -3,6 +3,7 @@ learner's own code."""
 
 from collections import Counter
 from dataclasses import fields, replace
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -14,6 +15,7 @@ from hopplus.diagnosis.faults import FAULTS
 from hopplus.diagnosis.pipeline import data_checks, target_check
 from hopplus.diagnosis.step_audit import LogAudit, log_audit
 from hopplus.diagnosis.subject import replica_of
+from hopplus.games.game import views
 from hopplus.learning.learner import Learner
 from tiny_audit import REWARD, ROWS, audit, batches, faults, learners, played, present
 from tiny_diagnosis import fault_of, faulty
@@ -219,12 +221,51 @@ def test_imagined_steps_are_nobodys_play(name: str, expected: tuple[str | None, 
     assert faults(found) == expected
 
 
+@pytest.mark.parametrize("prosociality", [0.0, 0.5])
+def test_only_what_was_played_to_its_end(prosociality: float) -> None:
+    """Whoever learns from it learns from its own play; from all of it, from too much. What is left
+    does not hang on the critic: with Monte-Carlo returns, another one makes the same of it."""
+    _, lesson, _ = played()
+    healthy, steps = learners()["healthy"], 5  # in which not every episode comes to its end
+    begun, rest = (
+        jax.tree.map(lambda leaf: leaf[rows], lesson.trajectory)  # noqa: B023
+        for rows in (slice(steps), steps)
+    )
+    ended = begun.outcome.done.at[2, :8].set(True)  # of half of the games
+    begun = replace(begun, outcome=replace(begun.outcome, done=ended))
+    config = replace(healthy.config, prosociality=prosociality, gae_lambda=1.0)
+    any_ = replace(healthy, config=config)
+    whole = replace(healthy, config=replace(config, episodes="whole"))
+    own = replica_of(faulty(None).learning.params[0], 0)
+
+    @jax.jit
+    def made(params: Any) -> Any:
+        seen = jax.vmap(lambda state: views(healthy.game, state))(rest.state)
+        plays = replace(lesson.plays, state=rest.state, view=seen)
+        other = jax.tree.map(lambda leaf: leaf + 1.0, params)
+        kinds = ((any_, params), (whole, params), (whole, other))
+        return plays, [one.batch(params, plays, begun) for one, params in kinds]
+
+    plays, (plain, fewer, again) = jax.device_get(made(own))
+    cut = replace(lesson, plays=plays, trajectory=begun)
+    assert faults(data_audit(whole, begun, replace(cut, batch=fewer))) == (None, None)
+    assert faults(data_audit(any_, begun, replace(cut, batch=plain))) == (None, None)
+    for mask in ("present", "valued"):
+        kept, everything = getattr(fewer, mask), getattr(plain, mask)
+        assert (kept <= everything).all()
+        assert 0 < kept.sum() < everything.sum()
+        wrong = replace(fewer, **{mask: everything})
+        assert faults(data_audit(whole, begun, replace(cut, batch=wrong)))[0] == "wrong-seat-data"
+    np.testing.assert_array_equal(fewer.returns[fewer.valued], again.returns[again.valued])
+    assert (fewer.returns != again.returns)[plain.valued & ~fewer.valued].all()
+
+
 def test_a_hash_is_of_rows_in_any_order() -> None:
     one, two = b"1" * 16, b"2" * 16
     assert digest(Counter([one, two, one])) == digest(Counter([one, one, two]))
     assert digest(Counter([one, two])) != digest(Counter([one, two, one]))
     _, lesson, _ = played()
-    own = seat_rows(learners()["healthy"].game, lesson.trajectory, 0.0)
+    own = seat_rows(learners()["healthy"], lesson)
     assert [rows.all.total() for rows in own] == [ROWS] * 3
     assert [rows.there.total() for rows in own] == present().tolist()
 

@@ -143,6 +143,8 @@ def test_what_a_source_is_like_by_hand() -> None:
         "real/value": 34.3333,
         "real/value_variance": 2091.5557,
         "real/goal_size": 2.5,  # the root of (9 + 16 + 0 + 0) / 4
+        "real/steps": 2,
+        "real/goals": 1,
     }
 
 

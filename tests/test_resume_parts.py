@@ -162,7 +162,7 @@ def test_its_players_can_leave(folder: Path, capsys: pytest.CaptureFixture[str])
         (["--goal.from", "runs/nothing"], "there is no run runs/nothing"),
         (["--imagine.gate", "2"], "imagine.gate is 2.0"),
         (["--world.fits", "0"], "world.fits is 0"),
-        (["--game.sight", "1"], "imagination, which needs to see the whole board"),
+        (["--game.sight", "1"], "take --world.head cells"),
         (["--parts", "world", "--game.sight", "1"], "--world.head"),
         (["--ppo.prosociality", "0.5"], "0 with imagination"),
         (["--ppo.unroll", "1"], "2 or more with the goal part"),

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from hopplus.learning.returns import lambda_returns, shared_reward
+from hopplus.learning.returns import hangs_on_value, lambda_returns, shared_reward
 
 
 def test_by_hand() -> None:
@@ -67,6 +67,17 @@ def test_values_of_a_seat_that_has_left_mean_nothing() -> None:
     # G3 = 8; G2 = 4; G1 = 1 + .5*4 = 3, whole; G0 = 0 + .5*(.5*2 + .5*3) = 1.25
     np.testing.assert_allclose(found(100.0), [1.25, 3.0, 4.0, 8.0])
     np.testing.assert_array_equal(found(100.0), found(-7.0))
+
+
+def test_returns_that_hang_on_the_last_value() -> None:
+    """[T, B] endings of two games, and [B, n] who goes on gaining after the last step."""
+    done = jnp.array([[0, 0], [1, 0], [0, 0], [0, 1]], bool)
+    goes_on = jnp.array([[True, False], [True, True]])
+    hanging = hangs_on_value(done, goes_on).astype(int)
+    # Of the first game only what followed its ending, of the seat that had not left; of the second,
+    # which ended with the last step, nothing.
+    assert hanging[:, 0].tolist() == [[0, 0], [0, 0], [1, 0], [1, 0]]
+    assert not hanging[:, 1].any()
 
 
 def test_prosociality() -> None:

@@ -67,6 +67,9 @@ class PPOConfig(Settings):
     """What a reward is worth a step later; below 1, near hares beat far stags on large boards."""
     gae_lambda: Share = 0.95
     """GAE's lambda; 1 is the Monte-Carlo return."""
+    episodes: Literal["any", "whole"] = "any"
+    """Learn from any step, with the value at the end of an unroll for what comes after it; or from
+    those alone that were played to the end, of the episode or of what the seat gains in it."""
     prosociality: Share = 0.0
     """Share of everyone's mean reward in a seat's own, from 0 to 1."""
     parameters: Literal["independent", "shared"] = "independent"

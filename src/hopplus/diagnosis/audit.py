@@ -25,15 +25,23 @@ class SeatRows:
 
     rows: list[bytes]
     present: np.ndarray  # [M] bool
+    counts: np.ndarray  # [M] bool, it may be learned from: all, or what was played to the end
+
+    @property
+    def learned(self) -> np.ndarray:
+        return self.present & self.counts
 
     @property
     def there(self) -> Digests:
         """Rows while it was present."""
-        return Counter(row for row, held in zip(self.rows, self.present, strict=True) if held)
+        return self._of(self.learned)
 
     @property
     def all(self) -> Digests:
-        return Counter(self.rows)
+        return self._of(self.counts)
+
+    def _of(self, mask: np.ndarray) -> Digests:
+        return Counter(row for row, held in zip(self.rows, mask, strict=True) if held)
 
 
 def digest(rows: Digests) -> str:
@@ -59,16 +67,15 @@ def _all_views(game: Game, states: State) -> View:
     return jax.vmap(jax.vmap(lambda state: views(game, state)))(states)
 
 
-def seat_rows(
-    game: Game, trajectory: Trajectory, prosociality: float, credited: int | None = None
-) -> list[SeatRows]:
-    """[N] what each seat saw, did and got in a trajectory [T, B, ...] of one replica; or would
-    have got, were all of them `credited` with the reward of one seat."""
+def seat_rows(learner: Learner, lesson: Lesson, credited: int | None = None) -> list[SeatRows]:
+    """[N] what each seat saw, did and got in a lesson of one replica; or would have got, were all
+    of them `credited` with the reward of one seat."""
+    game, trajectory = learner.game, lesson.trajectory
     seen = jax.device_get(_all_views(game, trajectory.state))
-    reward = _shared(np.asarray(trajectory.outcome.reward), prosociality)
+    reward = _shared(np.asarray(trajectory.outcome.reward), learner.config.prosociality)
     if credited is not None:
         reward = np.broadcast_to(reward[..., credited, None], reward.shape)
-    present = np.asarray(trajectory.present)
+    present, counts = np.asarray(trajectory.present), _counted(learner, lesson)
     found = []
     for seat in range(game.seats):
         own, action, got = jax.tree.map(
@@ -76,8 +83,24 @@ def seat_rows(
             (seen, np.asarray(trajectory.act.action), reward),
         )
         rows = _digests(own, action, got)
-        found.append(SeatRows(rows, present[:, :, seat].reshape(-1)))
+        masks = (part[:, :, seat].reshape(-1) for part in (present, counts))
+        found.append(SeatRows(rows, *masks))
     return found
+
+
+def _counted(learner: Learner, lesson: Lesson) -> np.ndarray:
+    """[T, B, N] the steps that may be learned from at all: where only whole episodes are, those
+    whose episode ended, or whose seat had left, by the end of what was played."""
+    trajectory, config = lesson.trajectory, learner.config
+    counts = np.ones(np.shape(trajectory.present), bool)
+    if config.episodes == "any":
+        return counts
+    gone = ~np.asarray(jax.vmap(learner.game.present)(lesson.plays.state))
+    known = gone & (config.prosociality == 0)  # [B, N] at the end, and then step by step back
+    for step, done in reversed(list(enumerate(np.asarray(trajectory.outcome.done)))):
+        known = known | done[:, None]
+        counts[step] = known
+    return counts
 
 
 def _shared(reward: np.ndarray, prosociality: float) -> np.ndarray:
@@ -109,7 +132,7 @@ def data_audit(learner: Learner, trajectory: Trajectory, lesson: Lesson) -> Data
 
     @cache
     def rows(credited: int | None) -> list[SeatRows]:
-        return seat_rows(learner.game, trajectory, prosociality, credited)
+        return seat_rows(learner, lesson, credited)
 
     def audited(number: int, seats: list[int]) -> tuple[Any, ...]:
         def found(credited: int | None) -> tuple[Any, ...]:
@@ -188,7 +211,7 @@ def target_audit(learner: Learner, before: Learning, lesson: Lesson, replica: in
     Where hindsight's goals are mixed in, values and log-probabilities are not those of play.
     """
     trajectory, batch = lesson.trajectory, jax.device_get(lesson.batch)
-    own = seat_rows(learner.game, trajectory, learner.config.prosociality)
+    own = seat_rows(learner, lesson)
     param_sets = replica_of(before.params[learner.learning], replica)
     last = jax.tree.map(lambda leaf: leaf[:, learner.seats], lesson.plays.view)
     after = learner.values(param_sets, lesson.plays.memory[learner.learning], last)
@@ -211,7 +234,7 @@ def target_audit(learner: Learner, before: Learning, lesson: Lesson, replica: in
             expected = sorted(
                 pair
                 for seat in seats
-                for pair in pairs(own[seat].rows, true[:, :, seat], own[seat].present)
+                for pair in pairs(own[seat].rows, true[:, :, seat], own[seat].learned)
             )
             given = getattr(batch, name)[number]
             learned = sorted(pairs(rows, given, real & batch.present[number]))

@@ -58,7 +58,7 @@ def pipeline_checks(subject: Subject) -> list[Check]:
         )
     )
     checks += [buffer_check(buffer) for buffer in buffer_audits(learner, now, 0)]
-    checks += sample_checks(subject.records)
+    checks += counter_checks(subject.records)
     checks += [fit_check(fits) for fits in fit_audits(learner, now, 0)]
     return [*checks, *step_checks(step_audit(lab, now, lesson, 0))]
 
@@ -156,7 +156,12 @@ def buffer_check(buffer: BufferAudit) -> Check:
     )
 
 
-def sample_checks(records: Sequence[Record]) -> Iterator[Check]:
+def counter_checks(records: Sequence[Record]) -> list[Check]:
+    """What is counted where it happens, over all that was logged."""
+    return [*_sample_checks(records), *_goal_checks(records)]
+
+
+def _sample_checks(records: Sequence[Record]) -> Iterator[Check]:
     """Samples of players that had left, of each part that counts them as it learns."""
     for row in AUXILIARY_MODELS.known():
         name = f"{row.prefix}/absent"
@@ -170,6 +175,25 @@ def sample_checks(records: Sequence[Record]) -> Iterator[Check]:
             f" of each seat: {join(absent, ',')}.",
             "steps-after-leaving" if absent.any() else None,
             {"absent": absent.tolist()},
+        )
+
+
+def _goal_checks(records: Sequence[Record]) -> Iterator[Check]:
+    """Goals by seat, counted in what the policy was given: does one seat lack what others have?"""
+    for source in ("real", "imagined"):
+        names = [f"{source}/goals", f"{source}/steps"]
+        counted = [[record[name] for name in names] for record in records if names[0] in record]
+        goals, steps = np.sum(counted, axis=(0, 2)) if counted else ([], [])  # [sets] each
+        if not np.any(steps):
+            continue
+        shares = np.divide(goals, np.maximum(steps, 1))
+        lacking = (shares < shares.max() / 2) & (steps > 0)
+        yield Check(
+            f"Goals: {source} steps",
+            f"So many {source} steps of each seat came with a goal: {join(goals, ',')}, of"
+            f" {join(steps, ',')}.",
+            "goal-mismatch" if lacking.any() else None,
+            {"goals": goals.tolist(), "steps": steps.tolist()},
         )
 
 

@@ -181,10 +181,10 @@ def make_learner(
     if "learn" not in names:
         raise ConfigError("nobody learns: at least one of --seats must be learn")
     game = make_game(config.game)
-    if "imagination" in config.parts and not game.sees_all:
+    if config.ppo.episodes == "whole" and config.ppo.unroll < game.horizon:
         raise ConfigError(
-            "--parts has imagination, which needs to see the whole board, but nobody sees"
-            f" {game.hidden}"
+            f"--ppo.unroll is {config.ppo.unroll} but must be {game.horizon} or more with"
+            " --ppo.episodes whole: as long as an episode can be"
         )
     if "world" in config.parts:
         check_world(config.world.model, game)

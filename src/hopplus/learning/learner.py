@@ -16,8 +16,8 @@ from hopplus.games.game import Game, views
 from hopplus.learning.auxiliary.learner import by_set
 from hopplus.learning.auxiliary.learners import AuxiliaryLearners, AuxiliaryState
 from hopplus.learning.auxiliary.transitions import Transitions, transitions_of
-from hopplus.learning.ppo import Batch, explained, minibatch_rows, ppo_loss, replay_rows
-from hopplus.learning.returns import episode_metrics, lambda_returns, shared_reward
+from hopplus.learning.ppo import Batch, explained, mean_of, minibatch_rows, ppo_loss, replay_rows
+from hopplus.learning.returns import episode_metrics, hangs_on_value, lambda_returns, shared_reward
 from hopplus.learning.search_distillation import distillation_loss, distilled, empty_replay
 from hopplus.models.nets import ActorCritic
 from hopplus.models.part import Metrics
@@ -203,6 +203,8 @@ class Learner:
         param_sets: PlayerParams = now.params[self.learning]
         batch = self.batch(param_sets, plays, trajectory)
         metrics = {"explained": jax.vmap(explained)(batch.value, batch.returns, batch.present)}
+        known = self.unfinished(plays, trajectory), trajectory.present[:, :, self.seats]
+        metrics["real/unfinished"] = jax.vmap(mean_of)(*by_set(known, len(self.auxiliary.seats)))
         param_sets, auxiliary, lessons, found = self.auxiliary.learn(
             param_sets,
             now.auxiliary_state,
@@ -243,6 +245,7 @@ class Learner:
         valued = jnp.ones_like(present) if c.prosociality > 0 else present
         done = trajectory.outcome.done
         returns = over_games(reward, value, valued, done, self.discount, c.gae_lambda)
+        counted = ~self.unfinished(plays, trajectory) | (c.episodes == "any")
         remembered: dict[str, Any] = {}
         if self.actor.context.learned_by_policy:  # its loss goes through the memories again
             shape = (*done.shape, len(seats))
@@ -259,13 +262,18 @@ class Learner:
             value=value[:-1],
             reward=reward,
             returns=returns,
-            present=present[:-1],
-            valued=valued[:-1],
+            present=present[:-1] & counted,
+            valued=valued[:-1] & counted,
             aim=trajectory.act.logits[:, :, seats] if self.search else None,
             **remembered,
         )
         count = 1 if self.actor.shares_params else len(seats)
         return self.assemble(steps, count)
+
+    def unfinished(self, plays: Play, trajectory: Trajectory) -> jax.Array:
+        """[T, B, n] bool, the return of a step hangs on the value at the end of the unroll."""
+        present = jax.vmap(self.game.present)(plays.state)[:, self.seats]
+        return hangs_on_value(trajectory.outcome.done, present | (self.config.prosociality > 0))
 
     def replayed(self, context: Params, part: Batch) -> Batch:
         """Whole games of a set with the context as it would be now: rows [k * T * g] of real ones,

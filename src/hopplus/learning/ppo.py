@@ -82,8 +82,8 @@ def explained(value: jax.Array, returns: jax.Array, mask: jax.Array) -> jax.Arra
 
 
 def source_metrics(source: str, batch: Batch, mask: jax.Array, valued: jax.Array) -> Metrics:
-    """Mean and variance of what steps of one source are like, and the size of their goals: steps
-    that were played and steps that were imagined should be alike."""
+    """Mean and variance of what steps of one source are like, the size of their goals and how many
+    have any: steps that were played and steps that were imagined should be alike."""
     found = {}
     kinds = {"reward": mask, "return": valued, "value": valued}
     steps = {"reward": batch.reward, "return": batch.returns, "value": batch.value}
@@ -94,6 +94,8 @@ def source_metrics(source: str, batch: Batch, mask: jax.Array, valued: jax.Array
     if batch.inferred.shape[-1]:
         squares = (batch.inferred**2).mean(axis=-1)
         found[f"{source}/goal_size"] = jnp.sqrt(mean_of(squares, mask))  # root mean square
+        found[f"{source}/steps"] = mask.sum()
+        found[f"{source}/goals"] = (mask & (batch.inferred != 0).any(axis=-1)).sum()
     return found
 
 

@@ -37,6 +37,13 @@ def lambda_returns(
     return jax.lax.scan(step, beyond, (reward, value[1:], mix_next, done), reverse=True)[1]
 
 
+def hangs_on_value(done: jax.Array, goes_on: jax.Array) -> jax.Array:
+    """[T, B, n] bool, the return of a step hangs on the value at the end of the unroll: no episode
+    ended [T, B] from there on, and the seat goes on gaining then [B, n]."""
+    over = jnp.flip(jnp.cumsum(jnp.flip(done, axis=0), axis=0), axis=0) > 0
+    return ~over[..., None] & goes_on
+
+
 def shared_reward(reward: jax.Array, prosociality: float) -> jax.Array:
     """[..., N] rewards, each mixed with everyone's mean."""
     if prosociality == 0:

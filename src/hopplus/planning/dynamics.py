@@ -1,9 +1,11 @@
 """The imagined joint step: one seat, others who act as they are thought to, and a world."""
 
+from dataclasses import replace
 from typing import Any, Protocol
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 
 from hopplus.games.game import Game, views
 from hopplus.games.grid import STAY
@@ -62,6 +64,7 @@ class LearnedDynamics(eqx.Module):
 
     world: World
     horizon: int = eqx.field(static=True)
+    sees_all: bool = eqx.field(static=True, default=True)  # views show the whole board
 
     def enter(self, observation: Observation) -> Observation:
         return observation
@@ -73,6 +76,9 @@ class LearnedDynamics(eqx.Module):
         self, embedding: Observation, joint: jax.Array, key: jax.Array
     ) -> tuple[Observation, Transition]:
         view, prediction, gone = imagined(self.world, embedding.view, joint, self.horizon)
+        if not self.sees_all:  # out of sight is not gone: who has left can do nothing but stay
+            there = embedding.legal.sum(axis=1) > 1
+            view = replace(view, last_actions=jnp.where(there, joint, -1))
         legal = (prediction.legal > 0.5).at[:, STAY].set(True)  # staying always is
         transition = Transition(reward=prediction.reward, ended=gone[0] | (prediction.done > 0.5))
         return Observation(view, legal), transition
@@ -97,5 +103,11 @@ class TrueDynamics(eqx.Module):
 
 
 def observe(game: Game, view: View) -> Observation:
-    """The observation of a seat that sees the whole board; what others may do follows from that."""
-    return Observation(view, views(game, game.seen(view)).legal)
+    """The observation of a seat; what others may do follows from what it sees. Whoever is out of
+    sight may do anything, unless the last actions tell that it has left."""
+    legal = views(game, game.seen(view)).legal
+    if not game.sees_all:
+        unseen = view.planes[..., : game.seats].sum(axis=(0, 1)) == 0
+        there = (view.last_actions >= 0) | (view.time == 0)
+        legal = (legal | (unseen & there)[:, None]).at[0].set(view.legal)
+    return Observation(view, legal)

@@ -121,7 +121,7 @@ class Planner(Around):
         if self.config.world == "true":
             return TrueDynamics(self.game)
         assert player_params.world is not None
-        return LearnedDynamics(player_params.world, self.game.horizon)
+        return LearnedDynamics(player_params.world, self.game.horizon, self.game.sees_all)
 
     def recurrent_fn(self, player_params: PlayerParams) -> RecurrentFn:
         """How a thought leads to another."""
@@ -179,6 +179,9 @@ def with_search(actor: Actor, game: Game, config: SearchConfig) -> Actor | Plann
             f"--search.infer-every is {every} but {actor.name} infers nothing: leave it out, or use"
             " a player trained with --parts opponent goal"
         )
-    if game.hidden:
-        raise ConfigError(f"a search needs the whole game, but nobody sees {game.hidden}")
+    if game.hidden and config.world == "true":
+        raise ConfigError(
+            f"a search by the rules needs the whole game, but nobody sees {game.hidden}: take"
+            " --search.world learned"
+        )
     return Planner(actor, game, config)

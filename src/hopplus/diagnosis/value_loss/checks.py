@@ -1,7 +1,7 @@
 """What is looked at to know why the value loss is large: by source, by seat, over time, and with
 parts of it switched off."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -9,12 +9,12 @@ import numpy as np
 
 from hopplus.diagnosis.audit import data_audit, target_audit
 from hopplus.diagnosis.finding import Check, Found, all_finite, join
-from hopplus.diagnosis.pipeline import DIVERGED, data_checks, mixing, sample_checks, target_check
+from hopplus.diagnosis.pipeline import DIVERGED, counter_checks, data_checks, mixing, target_check
 from hopplus.diagnosis.subject import Subject
 from hopplus.diagnosis.value_loss.courses import PPO, Course
 from hopplus.diagnosis.value_loss.experiments import AS_IT_IS, REAL_ONLY, Experiment
 from hopplus.diagnosis.value_loss.models import OpponentErrors, WorldErrors
-from hopplus.diagnosis.value_loss.sources import Sources, StepSource, TargetErrors
+from hopplus.diagnosis.value_loss.sources import Sources, StepSource, TargetErrors, describe_unfinished
 from hopplus.evaluation.statistics import apart
 from hopplus.learning.learner import Lesson
 
@@ -121,9 +121,9 @@ def check_targets(evidence: ValueLossEvidence) -> Check:
     return target_check(found, mixing(subject))
 
 
-def check_samples(evidence: ValueLossEvidence) -> Iterator[Check]:
-    """What models learned from."""
-    return sample_checks(evidence.subject.records)
+def check_counters(evidence: ValueLossEvidence) -> list[Check]:
+    """What was counted as it was learned from."""
+    return counter_checks(evidence.subject.records)
 
 
 def check_critic(evidence: ValueLossEvidence) -> Check | None:
@@ -267,7 +267,7 @@ def check_horizon(evidence: ValueLossEvidence) -> Check | None:
         )
     return Check(
         "Monte-Carlo or GAE",
-        says,
+        f"{says} {describe_unfinished(evidence.subject.learner, evidence.lesson)}",
         "horizon" if gae_lambda > 0.99 and noisy else None,
         dict(vars(errors)),
         "" if ended else "Give it more games (--ppo.games).",
@@ -336,7 +336,7 @@ CHECKS: tuple[Callable[[ValueLossEvidence], Found], ...] = (
     check_sources,
     check_data,
     check_targets,
-    check_samples,
+    check_counters,
     check_critic,
     check_world,
     check_imagined_returns,

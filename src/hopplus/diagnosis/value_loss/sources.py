@@ -101,3 +101,13 @@ def compare_targets(learner: Learner, trajectory: Trajectory) -> TargetErrors:
         return float(off[counted].mean()) if counted.any() else float("nan")
 
     return TargetErrors(error(c.gae_lambda), error(1.0), error(0.95))
+
+
+def describe_unfinished(learner: Learner, lesson: Lesson) -> str:
+    """What is not Monte-Carlo in the returns of one replica, because an unroll cuts episodes."""
+    present = lesson.trajectory.present[:, :, learner.seats]
+    hanging = np.asarray(learner.unfinished(lesson.plays, lesson.trajectory) & present)
+    learned = learner.config.episodes == "any"
+    fate = "learned from with the critic's value at its end" if learned else "not learned from"
+    share = hanging.sum() / max(1, int(present.sum()))
+    return f"Returns of {share:.0%} of the steps go on after the unroll: these are {fate}."

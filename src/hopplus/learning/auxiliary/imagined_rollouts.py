@@ -22,7 +22,7 @@ from hopplus.learning.returns import lambda_returns, shared_reward
 from hopplus.models.part import Metrics
 from hopplus.models.sampling import draw
 from hopplus.models.world import World
-from hopplus.planning.dynamics import LearnedDynamics, Observation
+from hopplus.planning.dynamics import LearnedDynamics, Observation, observe
 from hopplus.planning.imagined_rollouts import Imagination, ImaginedRollout
 from hopplus.players.actor import Actor
 from hopplus.players.context.context import suppose
@@ -42,7 +42,7 @@ class ImaginedRollouts:
     seats: np.ndarray  # [sets, k]
     updates: int  # how many there will be, for the schedule of the real ratio
     # Functions, as fields: the diagnosis puts others in their place.
-    dynamics: Callable[[World, int], LearnedDynamics] = LearnedDynamics
+    dynamics: Callable[[World, int, bool], LearnedDynamics] = LearnedDynamics
     act: Callable[..., tuple[Memory, Act]] = lambda seat, actor, *given: actor.act(*given)
     make_batch: Callable[..., Batch] = lambda own, *given: own.batch(*given)
 
@@ -158,7 +158,7 @@ class ImaginedRollouts:
             return suppose(context, context.about_others(inferred), key)
 
         context = self.actor.context
-        dynamics = self.dynamics(player_params.world, self.game.horizon)
+        dynamics = self.dynamics(player_params.world, self.game.horizon, self.game.sees_all)
         return Imagination(decide, player_params.opponents, dynamics, supposed)
 
     def starts(self, buffer: Transitions, key: jax.Array) -> tuple[Observation, Any]:
@@ -166,10 +166,13 @@ class ImaginedRollouts:
         before them."""
 
         def start(transition: Transitions, seat: jax.Array, own: jax.Array) -> Any:
+            view = self.game.view(transition.state, seat)
+            memory = jax.tree.map(lambda leaf: leaf[own], transition.memory)
+            if not self.game.sees_all:
+                return observe(self.game, view), memory
             order = (seat + jnp.arange(self.game.seats)) % self.game.seats
             legal = views(self.game, transition.state).legal[order]
-            memory = jax.tree.map(lambda leaf: leaf[own], transition.memory)
-            return Observation(self.game.view(transition.state, seat), legal), memory
+            return Observation(view, legal), memory
 
         def of_set(seats: jax.Array, key: jax.Array) -> tuple[Observation, Any]:
             transitions, seat = draw_present(self.game, buffer, seats, key, self.rows)
