@@ -30,6 +30,11 @@ CHARTS = (
         {"value_loss": "real", "imagined/value_loss": "imagined", "value_loss_mixed": "both"},
     ),
     *(chart for row in AUXILIARY_MODELS.values() for chart in row.charts),
+    Chart(
+        "Gate of the search",
+        "Share of seats that search, as their world model foresees what comes.",
+        {"search/open": "gate open"},
+    ),
     Chart("Entropy", "Of the policy, in nats.", {"entropy": "entropy"}),
     Chart("Change of the policy", "In an update.", {"kl": "divergence", "clipped": "clipped"}),
     Chart("Explained variance", "Of the returns, by the values.", {"explained": "explained"}),
@@ -51,7 +56,7 @@ class Curved:
     name: str
     logged: Logged
     best: float | None = None  # the best return of a seat
-    gate: float | None = None  # the world error above which nothing is imagined
+    gate: float | None = None  # the world error above which nothing is imagined or searched
     actions: Sequence[str] = field(default_factory=tuple)
     learning: Sequence[int] | None = None  # the seats that learn, if not all do
 
