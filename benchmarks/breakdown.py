@@ -1,11 +1,12 @@
-"""Where does the time of a search's decision go? Its operations, added up by named scope."""
+"""Where does the time of a search's decision go, and that of an update? Operations, added up by
+named scope."""
 
 import re
 import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,22 +16,36 @@ from benchmarks import main
 from hopplus.cli.bench.search import Roots
 from hopplus.cli.paged import show
 from hopplus.cli.reading.options import check_options
-from hopplus.config import GameConfig, PartName, SearchConfig, TrainConfig, default_game
+from hopplus.config import (
+    ConfigError,
+    GameConfig,
+    PartName,
+    SearchConfig,
+    TrainConfig,
+    default_game,
+)
 from hopplus.games.game import views
+from hopplus.learning.from_run import make_learner
+from hopplus.play.seeds import seed_keys
 from hopplus.players.parameters import PlayerParams
+from hopplus.presets import PRESETS
 from hopplus.report.page import Column, Page, Section
 from hopplus.runs.watchdog import Watchdog
 from hopplus.runtime import device_line
 
 SCOPES = ("prepare", "infer", "select", "expand", "backup")
+STAGES = ("choose", "models", "improve")  # of an update; the rest is playing and looking back
 
 Program = Callable[..., Any]
 
 
 @dataclass(frozen=True)
 class Breakdown:
-    """Tell where the time of one decision of all seats in all games goes."""
+    """Tell where the time of one decision of all seats in all games goes, or of one update."""
 
+    update: str | None = None
+    """The preset whose update is broken down, with its own search, parts and number of games; its
+    actions are chosen in all steps of it. A single decision when not given."""
     game: GameConfig = field(default_factory=lambda: default_game(size=6))
     search: SearchConfig = field(default_factory=lambda: SearchConfig(simulations=200))
     parts: tuple[PartName, ...] = ("opponent",)
@@ -44,14 +59,22 @@ class Breakdown:
 
     def run(self) -> int:
         check_options(seed=self.seed, games=self.games)
-        config = TrainConfig(game=self.game, parts=self.parts)
+        if self.update is not None and self.update not in PRESETS:
+            raise ConfigError(f"no preset {self.update!r}; there are {', '.join(PRESETS)}")
         with Watchdog():
-            spent = decision_breakdown(config, self.search, self.games, self.seed)
-        machine = device_line()
+            if self.update is None:
+                config = TrainConfig(game=self.game, parts=self.parts)
+                what = f"one decision of all seats in {self.games:,} games"
+                spent = decision_breakdown(config, self.search, self.games, self.seed)
+            else:
+                config = replace(PRESETS[self.update], game=self.game, seed=self.seed)
+                what = f"one update of {self.update}"
+                spent = update_breakdown(config)
+        machine, total = device_line(), sum(spent.values())
         table = Section(
-            f"one decision of all seats in {self.games:,} games; {machine}",
-            header=["in", Column("ms", ",.2f")],
-            rows=[[name, 1000 * seconds] for name, seconds in spent.items()],
+            f"{what}; {machine}",
+            header=["in", Column("ms", ",.2f"), Column("share", ".1%")],
+            rows=[[name, 1000 * seconds, seconds / total] for name, seconds in spent.items()],
         )
         payload = {"machine": machine, "breakdown": spent}
         page = Page("breakdown", "", sections=[table], payload=payload)
@@ -76,6 +99,13 @@ def decision_breakdown(
         return jax.vmap(of_game)(roots.keys, keys)
 
     return breakdown(decide, (roots.param_sets, keys), SCOPES)
+
+
+def update_breakdown(config: TrainConfig) -> dict[str, float]:
+    """Seconds of one update, by what they are spent on."""
+    learner = make_learner(config, {})
+    first = jax.jit(learner.init_all)(seed_keys(config))
+    return breakdown(learner.update_all, (first,), STAGES)
 
 
 def breakdown(

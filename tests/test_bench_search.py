@@ -10,10 +10,11 @@ import jax.numpy as jnp
 import pytest
 
 import benchmarks
-from benchmarks.breakdown import SCOPES, Breakdown, breakdown
+from benchmarks.breakdown import SCOPES, STAGES, Breakdown, breakdown
 from hopplus.cli import main
 from hopplus.cli.bench.search import SearchSpeed
-from hopplus.config import SearchConfig
+from hopplus.config import PPOConfig, SearchConfig, TrainConfig
+from tiny_hop_plus import TINY as TINY_NET
 
 _TINY = """
 --game.size 2 --game.seats 2 --game.hares 1 --game.horizon 5 --search.simulations 6 --search.trees 2
@@ -58,6 +59,27 @@ def test_all_of_a_decision_is_told_apart(capsys: pytest.CaptureFixture[str]) -> 
     assert list(spent) == [*SCOPES, "rest"]
     assert min(spent[name] for name in ("prepare", "select", "expand", "backup")) > 0
     assert spent["infer"] == 0  # there are no goals to infer
+
+
+def test_all_of_an_update_is_told_apart(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of players that search, by far the most is choosing actions."""
+    ppo = PPOConfig(games=4, unroll=4, minibatches=1, epochs=1)
+    small = TrainConfig(net=TINY_NET, ppo=ppo, search=SearchConfig(simulations=8, trees=2))
+    monkeypatch.setattr("benchmarks.breakdown.PRESETS", {"small": small})
+    jax.config.update("jax_disable_most_optimizations", True)
+    try:
+        game = ["--game.size", "2", "--game.seats", "2", "--game.hares", "1", "--game.horizon", "5"]
+        assert benchmarks.main(Breakdown, ["--update", "small", *game, "--json"]) == 0
+    finally:
+        jax.config.update("jax_disable_most_optimizations", False)
+    spent = json.loads(capsys.readouterr().out)["breakdown"]
+    assert list(spent) == [*STAGES, "rest"]
+    assert min(spent[name] for name in STAGES) > 0
+    assert spent["choose"] > 0.5 * sum(spent.values())
+    assert benchmarks.main(Breakdown, ["--update", "smal"]) == 2
+    assert "no preset 'smal'" in capsys.readouterr().err
 
 
 def test_time_is_counted_where_it_is_spent() -> None:

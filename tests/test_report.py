@@ -90,9 +90,12 @@ def test_warnings_when_they_are_due(tmp_path: Path) -> None:
     assert "not finished, at 50% of its steps; go on with hopplus resume" in warnings_of(half)
     gate = np.ones((5, 4))
     gate[0, :3] = 0
-    shut = [{"imagined/open": one.tolist()} for one in (0 * gate, gate, gate, gate, gate, 0 * gate)]
-    told = warnings_of(write_run(tmp_path / "shut", more=shut))
-    assert "never opened for 3 of 20 seats" in told
+    for what in ("imagined", "search"):
+        opened = [one.tolist() for one in (0 * gate, gate, gate, gate, gate, 0 * gate)]
+        shut = [{f"{what}/open": one} for one in opened]
+        told = warnings_of(write_run(tmp_path / what, more=shut))
+        assert f"{'imagination' if what == 'imagined' else 'the search'} never opened" in told
+        assert "for 3 of 20 seats" in told
 
 
 def test_runs_side_by_side(tmp_path: Path) -> None:

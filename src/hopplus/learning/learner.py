@@ -303,6 +303,7 @@ class Learner:
         over_seats = jax.vmap(value, in_axes=(None if shares else 0, 0, 0))
         return jax.vmap(over_seats, in_axes=(None, 0, 0))(own, memory, seen)
 
+    @jax.named_scope("improve")
     def improve(
         self,
         sets: Improved,
@@ -316,7 +317,6 @@ class Learner:
         entropy_weight = self.entropy_weight(updates)
         rollouts = self.auxiliary.imagined_rollouts
         imagined_value_weight = rollouts.config.critic_weight if rollouts else 1.0
-
         through_time = self.actor.context.learned_by_policy
 
         def loss(params: Improved, part: Batch) -> tuple[jax.Array, Metrics]:

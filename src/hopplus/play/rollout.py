@@ -81,7 +81,8 @@ def advance(
 ) -> tuple[Play, Trajectory]:
     """One step of one game; when the episode ends, the next one is set up at once."""
     key, key_game, keys_act, key_step = step_keys(game, play.key)
-    memory, act = seating.act(params, play.memory, play.view, keys_act, play.choice)
+    with jax.named_scope("choose"):
+        memory, act = seating.act(params, play.memory, play.view, keys_act, play.choice)
     after, outcome = game.step(play.state, act.action, key_step)
     played = replace(play, memory=memory, key=key, state=after)
     state, memory, choice, episode = _where(

@@ -16,7 +16,7 @@ from hopplus.runs.progress import Progress
 STEPS, QUICK_STEPS = 150_000, 40_000
 EPISODES = 10_000
 QUICK_SECONDS = 60.0  # that somebody else's game is played for
-PIECES = 7  # of work besides training
+PIECES = 8  # of work besides training
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,7 @@ from hopplus.diagnosis.seats.ordering import (
     estimate_runs,
     find_fewest_runs,
 )
+from hopplus.diagnosis.seats.permutation import compare_permuted
 from hopplus.diagnosis.subject import OnStep, Subject, last_fifth, late_returns, return_curves
 from hopplus.games.game import Game
 from hopplus.learning.auxiliary.table import AUXILIARY_MODELS
@@ -175,6 +176,40 @@ def check_play(evidence: SeatsEvidence) -> Iterator[Check]:
         )
 
 
+def check_permuted(evidence: SeatsEvidence) -> Iterator[Check]:
+    """Do returns follow the learned player or its place? By their policies, without any search."""
+    learner, settings = evidence.subject.learner, evidence.settings
+    if len(learner.seats) < evidence.game.seats or learner.actor.shares_params:
+        return  # nobody to change places with, or nobody else
+    players = evidence.subject.learning.params[learner.learning]
+    given = (learner.actor, players, settings.seed, settings.episodes)
+    found = compare_permuted(evidence.game, *given)
+    evidence.on_step("let learned players change places")
+    player, place, runs = found.by_player, found.by_place, len(found.by_player.samples)
+    follows = "so returns follow it" if player.p_value < REAL else "no sign that returns follow it"
+    told = f"Over {runs} runs, p-value {player.p_value:.3g}: {follows}."
+    if player.least >= REAL:
+        told = f"The first run's players differ with p-value {found.apart.p_value:.3g}; so few runs"
+        told += " cannot tell whether those of other runs do in the same order."
+    title = "Learned players in any order"
+    yield Check(
+        f"{title}: by player",
+        f"{found.episodes:,} episodes. By the seat that the player learned in:"
+        f" {', '.join(map(str, player.seats))}. {told}",
+        figures=player.as_json() | {"first_run_p_value": found.apart.p_value},
+        decides=False,  # why it is so, others tell
+    )
+    off = place.p_value < SURE
+    yield Check(
+        f"{title}: by place",
+        f"By the place that it sits in: {', '.join(map(str, place.seats))} (p-value"
+        f" {place.p_value:.3g}).",
+        "unequal-game" if off else None,
+        place.as_json(),
+        decides=False,
+    )
+
+
 def advise_episodes(played: Ordering, each: int = 1) -> str:
     """What to do to know whether seats differ, if so many samples, of `each` so many episodes,
     cannot tell."""
@@ -233,6 +268,7 @@ CHECKS: tuple[Callable[[SeatsEvidence], Found], ...] = (
     check_returns,
     check_rules,
     check_play,
+    check_permuted,
     check_pipeline,
     check_models,
     check_parts,

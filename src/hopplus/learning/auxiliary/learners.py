@@ -59,6 +59,7 @@ class AuxiliaryLearners:
             observed=jnp.tile(jnp.array([jnp.inf, -jnp.inf]), (len(self.seats), 1)),
         )
 
+    @jax.named_scope("models")
     def learn(
         self,
         param_sets: PlayerParams,

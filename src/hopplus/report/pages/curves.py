@@ -31,6 +31,11 @@ ABOVE = (
     ),
 )
 BELOW = (
+    Chart(
+        "Gate of the search",
+        "Share of seats that search, as their world model foresees what comes.",
+        {"search/open": "gate open"},
+    ),
     Chart("Entropy", "Of the policy, in nats.", {"entropy": "entropy"}),
     Chart("Change of the policy", "In an update.", {"kl": "divergence", "clipped": "clipped"}),
     Chart("Explained variance", "Of the returns, by the values.", {"explained": "explained"}),
@@ -57,7 +62,7 @@ class Curved:
     name: str
     logged: Logged
     best: float | None = None  # the best return of a seat
-    gate: float | None = None  # the world error above which nothing is imagined
+    gate: float | None = None  # the world error above which nothing is imagined or searched
     actions: Sequence[str] = field(default_factory=tuple)
     learning: Sequence[int] | None = None  # the seats that learn, if not all do
 

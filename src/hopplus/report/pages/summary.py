@@ -13,7 +13,6 @@ from hopplus.config import MIXED, TrainConfig
 from hopplus.diagnosis.seats.checks import REAL
 from hopplus.evaluation.statistics import ENOUGH, Estimate, estimate, seat_order_test
 from hopplus.games import make_game
-from hopplus.learning.auxiliary.table import AUXILIARY_MODELS
 from hopplus.learning.from_run import learning_seats, learns_everywhere, seat_names
 from hopplus.learning.train import FINAL
 from hopplus.play.names import is_inside
@@ -23,6 +22,14 @@ from hopplus.report.pages.logged import Logged, read_logged
 from hopplus.report.translations import Sentence, Translations
 from hopplus.runs.checkpoint import DamagedError, read_manifest, steps_of
 from hopplus.runs.folder import RunFolder
+
+# What is said of a gate that never opened, by its metric.
+GATES = {
+    "imagined/open": "the gate of imagination never opened for {shut} of {all} seats (all seeds"
+    " counted): nothing was learned from imagined play there",
+    "search/open": "the gate of the search never opened for {shut} of {all} seats (all seeds"
+    " counted): they never searched, and their policies stayed as they began",
+}
 
 
 @dataclass(frozen=True)
@@ -143,7 +150,8 @@ class Summary:
         """The run as far as curves go."""
         if self.config is None:
             return Curved(self.name, self.logged)
-        gate = self.config.imagine.gate if "imagination" in self.config.parts else None
+        gate = self.config.distil.gate if self.config.distil.gate < 1 else None
+        gate = self.config.imagine.gate if "imagination" in self.config.parts else gate
         actions = make_game(self.config.game).action_names
         learning = self.learning if self.partly else None
         return Curved(self.name, self.logged, self.best, gate, actions, learning)
@@ -186,14 +194,11 @@ class Summary:
                     "run": path,
                 },
             )
-        gate = self.logged.values.get(AUXILIARY_MODELS["imagination"].gate or "")
-        shut = np.zeros(0) if gate is None or not len(gate) else ~(gate > 0).any(axis=0)  # [S, N]
-        if shut.any():
-            yield Sentence(
-                "the gate of imagination never opened for {shut} of {all} seats (all seeds"
-                " counted): nothing was learned from imagined play there",
-                {"shut": int(shut.sum()), "all": shut.size},
-            )
+        for name, says in GATES.items():
+            gate = self.logged.values.get(name)
+            shut = np.zeros(0) if gate is None or not len(gate) else ~(gate > 0).any(axis=0)
+            if shut.any():  # of [S, N]
+                yield Sentence(says, {"shut": int(shut.sum()), "all": shut.size})
         if self.logged.spoilt:
             yield Sentence(
                 "{count} updates have numbers that are not finite; those are left out",
