@@ -278,7 +278,7 @@ def expected_of(command: str, fault: str) -> str | None:
     """What a diagnosis should say of a fault; None of one that it need not find, and of none."""
     if fault == NONE:
         return None
-    return {"seats": FAULTS[fault].seats, "value-loss": FAULTS[fault].value_loss}[command]
+    return {"seats": FAULTS[fault].seats, "value-loss": FAULTS[fault].value_loss}.get(command)
 
 
 def tabulate_kept() -> str:
@@ -304,7 +304,7 @@ def tabulate_kept() -> str:
 
 def list_verdicts() -> Iterator[tuple[str, str, str]]:
     """Every illness that a diagnosis knows, and the faults by which it is reached."""
-    for command in COMMANDS:
+    for command in (*COMMANDS, "adaptation"):
         for verdict in read_illnesses(command):
             if verdict not in (HEALTHY, NOT_KNOWN):
                 reached = [name for name in FAULTS if expected_of(command, name) == verdict]
