@@ -60,7 +60,7 @@ def trained(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[tuple[str, 
 
 
 def make_bench(folder: Path, **options: Any) -> FaultBench:
-    given = {"seeds": 3, "seed": 7, "game": GAME, "runs": folder / "runs"} | options
+    given: dict[str, Any] = {"seeds": 3, "seed": 7, "game": GAME, "runs": folder / "runs"} | options
     return FaultBench(**given)
 
 
@@ -98,7 +98,7 @@ def test_some_faults_by_some_diagnoses(tmp_path: Path) -> None:
     )
     assert [case.name for case in few.cases] == [
         "value-loss pg none",
-        "value-loss hop-plus first-seat",
+        "value-loss ppo first-seat",
     ]
 
 
