@@ -33,8 +33,8 @@ KEPT = Path(__file__).with_name("faults.json")
 DOCS = Path(__file__).parents[1] / "docs" / "diagnosis.md"  # shows what is kept
 MARK = "<!-- benchmarks/faults.json -->"  # above and below the table there
 ENOUGH = 0.95  # of the diagnoses of a fault should name it
-WHOLE = "hop-plus"  # has all parts that a fault may need
-COMMANDS = {"seats": "ppo", "value-loss": WHOLE}  # and what their faults are built into
+PLAIN, WHOLE = "ppo", "hop-plus"  # faults are built into plain PPO, or where there are all parts
+COMMANDS = ("seats", "value-loss")
 NO_FAULT = "no fault reaches it"
 
 
@@ -115,7 +115,7 @@ class FaultBench:
     """The first seed; nothing is tuned on those from the default on."""
     faults: tuple[str, ...] = ()
     """Which faults; none is the run without any. All when not given."""
-    commands: tuple[str, ...] = tuple(COMMANDS)
+    commands: tuple[str, ...] = COMMANDS
     """By which diagnoses."""
     healthy: tuple[str, ...] = ("ppo", "ppo-shared", "hop-plus")
     """Presets that are diagnosed without a fault."""
@@ -144,7 +144,7 @@ class FaultBench:
         for kind, given, allowed in (
             ("preset", self.healthy, tuple(PRESETS)),
             ("fault", self.faults, (NONE, *FAULTS)),
-            ("diagnosis", self.commands, tuple(COMMANDS)),
+            ("diagnosis", self.commands, COMMANDS),
         ):
             if wrong := [name for name in given if name not in allowed]:
                 raise ConfigError(f"no {kind} {wrong[0]!r}; there are {', '.join(allowed)}")
@@ -166,7 +166,7 @@ class FaultBench:
             for command, verdict, names in list_verdicts()
         ]
         rows = [[row["diagnose"], row["verdict"], row["faults"] or NO_FAULT] for row in reached]
-        header = ["diagnose", "verdict", Column("reached by", words=True)]
+        header: list[str | Column] = ["diagnose", "verdict", Column("reached by", words=True)]
         page = Page(
             "faults",
             "",
@@ -193,8 +193,7 @@ class FaultBench:
                 found += [Case(command, preset, NONE) for preset in self.healthy]
             for name in wanted:
                 if expected_of(command, name):
-                    lacking = set(FAULTS[name].needs) - set(PRESETS[COMMANDS[command]].parts)
-                    found.append(Case(command, WHOLE if lacking else COMMANDS[command], name))
+                    found.append(Case(command, WHOLE if FAULTS[name].needs else PLAIN, name))
         return found
 
     def trials(self, on_step: OnStep) -> Iterator[Trials]:
@@ -278,7 +277,7 @@ def expected_of(command: str, fault: str) -> str | None:
     """What a diagnosis should say of a fault; None of one that it need not find, and of none."""
     if fault == NONE:
         return None
-    return {"seats": FAULTS[fault].seats, "value-loss": FAULTS[fault].value_loss}[command]
+    return {"seats": FAULTS[fault].seats, "value-loss": FAULTS[fault].value_loss}.get(command)
 
 
 def tabulate_kept() -> str:
@@ -304,7 +303,7 @@ def tabulate_kept() -> str:
 
 def list_verdicts() -> Iterator[tuple[str, str, str]]:
     """Every illness that a diagnosis knows, and the faults by which it is reached."""
-    for command in COMMANDS:
+    for command in (*COMMANDS, "adaptation"):
         for verdict in read_illnesses(command):
             if verdict not in (HEALTHY, NOT_KNOWN):
                 reached = [name for name in FAULTS if expected_of(command, name) == verdict]

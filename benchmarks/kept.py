@@ -20,7 +20,7 @@ def find_figures(path: Path, name: str, settings: Mapping[str, Any]) -> Figures 
 def keep_figures(path: Path, found: Mapping[str, Figures]) -> None:
     """Put these in, each in the place of what is kept of its name."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_durably(path, (json.dumps(read_figures(path) | found, indent=1) + "\n").encode())
+    write_durably(path, (json.dumps({**read_figures(path), **found}, indent=1) + "\n").encode())
 
 
 def read_figures(path: Path) -> dict[str, Figures]:

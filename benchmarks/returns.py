@@ -124,7 +124,7 @@ class ReturnsBench:
         by_seed = [float(value) for value in result["mean_return_by_seed"]]
         one = Learned(name, config.steps, by_seed, float(result["seconds"]), None)
         known = find_figures(KEPT, name, self._settings(one))
-        return replace(one, kept=known and known["returns"])
+        return replace(one, kept=known["returns"] if known else None)
 
     def _settings(self, one: Learned) -> dict[str, Any]:
         """What returns hang on besides the preset."""

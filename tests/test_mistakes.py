@@ -52,6 +52,7 @@ def test_steps_of_models() -> None:
 
 def test_weights_of_one_seat_decay() -> None:
     weights: Any = jnp.ones((3, 2))
+    found: Any
     found, state = mistakes.commit_decayed((weights, "old"), (weights, "new"), jnp.int32(0))
     np.testing.assert_allclose(found, [[1, 1], [1, 1], [0.9999, 0.9999]])
     assert state == "new"
@@ -102,7 +103,8 @@ def test_one_seat_learns_backwards_from_what_it_imagines(monkeypatch: pytest.Mon
     backward = fault.learner(learner).auxiliary.imagined_rollouts
     assert backward is not None
     monkeypatch.setattr(ImaginedRollouts, "__call__", lambda *given: (make_batch(3, 2), {}))
-    found, _ = replace(backward)(*[Any] * 5)  # as the laboratory's switch replaces it
+    given: list[Any] = [None] * 5
+    found, _ = replace(backward)(*given)  # as the laboratory's switch replaces it
     assert found.returns.tolist() == [[0, 1], [2, 3], [-2, -3]]  # 4 and 5, from the value 1 on
     without = replace(learner, auxiliary=replace(learner.auxiliary, imagined_rollouts=None))
     assert fault.learner(without) is without

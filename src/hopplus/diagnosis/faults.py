@@ -304,9 +304,14 @@ FAULTS: Mapping[str, Fault] = MappingProxyType(
             config=lambda config: replace(config, game=config.game.with_large_rewards()),
         ),
         "monte-carlo": Fault(
-            "returns are Monte Carlo",
+            "returns are Monte Carlo, of whole episodes",
             value_loss="horizon",
-            config=lambda config: replace(config, ppo=replace(config.ppo, gae_lambda=1.0)),
+            config=lambda config: replace(
+                config,
+                ppo=replace(
+                    config.ppo, gae_lambda=1.0, unroll=64, games=max(1, config.ppo.steps // 64)
+                ),
+            ),
         ),
         "paid-imagination": Fault(
             "every imagined step is paid, and values learn from it",
