@@ -22,6 +22,7 @@ LARGE = 10.0  # a value loss beyond what rewards of a few units can bring
 FAR = 2.0  # so many times too large, or too small, is wrong
 BLIND = 1.2  # cross-entropy, as a multiple of that of knowing nothing, above which models mislead
 LOUD = 3.0  # so many times too large is wrong where young models are often twice too large
+NOISY = 1.3  # times the error that GAE's returns would have: near a quarter of it is noise
 OFF = 0.05  # of the range of rewards, that the usual one may be predicted wrongly by
 USEFUL = 0.05  # explained variance below which values are of no use
 ENOUGH = 15  # updates after which they should be
@@ -225,13 +226,12 @@ def check_opponents(evidence: ValueLossEvidence) -> Check | None:
         return None
     pairs = zip(found.cross_entropy, found.uniform, strict=True)
     wrong = any(own > BLIND * even for own, even in pairs)
-    known = all_finite(found.cross_entropy, found.uniform)
     return Check(
         "Models of the others",
         f"What the others did surprises their models by {join(found.cross_entropy, '.2f')} nats, by"
         f" seat; knowing nothing, by {join(found.uniform, '.2f')}.",
         "opponents-wrong" if wrong else None,
-        unknown="" if known else f"No other had a choice: {MORE_GAMES}",
+        unknown="" if all_finite(*vars(found).values()) else f"No other had a choice: {MORE_GAMES}",
     )
 
 
@@ -257,7 +257,7 @@ def check_horizon(evidence: ValueLossEvidence) -> Check | None:
     if not evidence.real:
         return None
     errors, gae_lambda = evidence.targets, evidence.subject.config.ppo.gae_lambda
-    noisy = errors.monte_carlo > FAR * errors.gae and evidence.loss > 0.5 * evidence.variance
+    noisy = errors.monte_carlo > NOISY * errors.gae and evidence.loss > 0.5 * evidence.variance
     ended = all_finite(errors.monte_carlo, errors.gae)
     says = "No episode ended in what was learned from, so that its returns are not known."
     if ended:
