@@ -46,7 +46,9 @@ TOLD = "told-opponent"  # a model of the others that is told goals, and brings t
 ROWS: dict[str, dict[str, str]] = {
     "scratch": {},
     "world": {"world": "world"},
-    "goal": {"goal": "goal"},
+    "goal": {"goal": "goal"},  # of the preset's own loss
+    "goal-joint": {"goal": "goal-joint"},
+    "goal-reconstruction": {"goal": "goal-reconstruction"},
     "opponent": {"opponent": "opponent"},
     "goal-opponent": {"opponent": TOLD},
     "all": {"world": "world", "opponent": TOLD},
@@ -86,8 +88,9 @@ class PretrainedBench:
     compare how soon they come to a return."""
 
     only: tuple[str, ...] = ()
-    """Train these rows alone (scratch, world, goal, opponent, goal-opponent, all), for several
-    processes side by side after one with --prepare; the table is of all rows that are done."""
+    """Train these rows alone (scratch, world, goal, goal-joint, goal-reconstruction, opponent,
+    goal-opponent, all), for several processes side by side after one with --prepare; the table is
+    of all rows that are done."""
     prepare: bool = False
     """Record play, fit the models to it, and stop."""
     data: Literal["scripted", "self-play"] = "scripted"
@@ -203,6 +206,11 @@ class PretrainedBench:
                 config = PretrainWorld(data, world=preset.world.model)
             case "goal":
                 config = PretrainGoal(data, goal=preset.goal.prior)
+            case "goal-joint":
+                config = PretrainGoal(data, goal=replace(preset.goal.prior, loss="joint"))
+            case "goal-reconstruction":
+                prior = replace(preset.goal.prior, loss="reconstruction")
+                config = PretrainGoal(data, goal=prior)
             case "opponent":
                 config = PretrainOpponent(data, opponent=OpponentConfig(net=net))
             case _:
@@ -218,7 +226,7 @@ class PretrainedBench:
         found = compare(traces, self.level, self.budgets)
         losses = {
             model: result["held_out_loss"][0]
-            for model in ("world", "goal", "opponent", TOLD)
+            for model in dict.fromkeys(one for row in ROWS.values() for one in row.values())
             if (path := self._folder / model).exists() and (result := open_run(path).result())
         }
         machine = device_line()

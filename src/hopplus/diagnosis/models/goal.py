@@ -1,5 +1,6 @@
 """What do goals tell? The view, the actions, who is at work, and where the seat will be."""
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -158,6 +159,8 @@ class GoalDiagnosis:
             "best": self.best,
             "hit_ratio": self.hits(samples) | {"untrained": self.hits(self.untrained)["later"]},
         }
+        if "reconstruction" in figures:
+            figures["per_cell"] = figures["reconstruction"] / math.prod(self.part.shape)
         tables: dict[str, list[dict[str, Any]]] = {}
         for about, (names, labels) in (("kind", self.kinds), ("prey", self.prey)):
             if len(names) > 1:
