@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from hopplus.diagnosis.faults import FAULTS
-from hopplus.diagnosis.finding import to_json
-from hopplus.diagnosis.pipeline import buffer_check, players_check
+from hopplus.diagnosis.finding import conclude, to_json
+from hopplus.diagnosis.pipeline import buffer_check, counter_checks, players_check
 from hopplus.diagnosis.seats import checks as seats_checks
 from hopplus.diagnosis.seats.checks import (
     ILLNESSES,
@@ -41,6 +41,21 @@ def random_placement(game: Game, player: str, *given: Any) -> Placement:
 # These take longer runs to show; `python -m benchmarks.faults` has them.
 LATE = ("models-differ", "part-orders", "unexplained")
 SEATS = [name for name, fault in FAULTS.items() if fault.seats and fault.seats not in LATE]
+
+
+def test_a_seat_that_is_given_no_goals_is_named() -> None:
+    """By what was counted, of two updates and two seeds."""
+    even: Any = {"real/goals": [[5, 6, 7], [5, 6, 8]], "real/steps": [[5, 6, 7], [5, 6, 9]]}
+    steps: Any = {"imagined/steps": [[9, 9, 9], [9, 9, 9]]}
+    fine = [even | steps | {"imagined/goals": [[9, 9, 8], [9, 9, 9]]}] * 2
+    lacking = [even | steps | {"imagined/goals": [[9, 9, 0], [9, 9, 0]]}] * 2
+    none = [even | steps | {"imagined/goals": [[0, 0, 0], [0, 0, 0]]}] * 2  # of nobody: no seat's
+    for records, name in ((fine, "healthy"), (lacking, "goal-mismatch"), (none, "healthy")):
+        checks = counter_checks(records)
+        assert [check.title for check in checks] == ["Goals: real steps", "Goals: imagined steps"]
+        assert checks[0].says.endswith("came with a goal: 20, 24, 30, of 20, 24, 32.")
+        assert conclude(checks, ILLNESSES).name == name
+    assert counter_checks([{}]) == []
 
 
 # Faults that are built in.

@@ -205,7 +205,11 @@ def test_faults_are_in_what_is_imagined() -> None:
             for one in learners
             if one.auxiliary.imagined_rollouts
         ]
-        return [(metrics["imagined/predicted_most"], batch.inferred) for batch, metrics in found]
+        counts = ("imagined/goals", "imagined/steps")
+        return [
+            (metrics["imagined/predicted_most"], batch.inferred, *map(metrics.get, counts))
+            for batch, metrics in found
+        ]
 
     usual, loud, zero, one = imagined_batch(jax.random.key(0))
     assert usual[0].max() > 0
@@ -214,6 +218,11 @@ def test_faults_are_in_what_is_imagined() -> None:
     np.testing.assert_allclose(loud[1], usual[1], atol=1e-5)
     assert not zero[1].any()
     assert [bool(inferred.any()) for inferred in one[1]] == [True, True, False]
+    # They are counted there: of every imagined step, and of none where there are no goals.
+    np.testing.assert_array_equal(usual[2], usual[3])
+    assert usual[3].min() > 0
+    assert not zero[2].any()
+    np.testing.assert_array_equal(one[2], usual[3] * jnp.array([1, 1, 0]))
     np.testing.assert_allclose(one[1][:2], usual[1][:2], atol=1e-5)
 
 

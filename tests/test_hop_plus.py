@@ -150,7 +150,9 @@ def test_opponent_models_are_scored_by_other_and_action() -> None:
     best = np.argsort(-logits, axis=-1, kind="stable")
     for name, few in (("count", 7), ("hit", 1), ("hit_top3", 3)):
         among = (best[..., :few] == action[..., None]).any(axis=-1) & counts
-        expected = [np.bincount(one[held], minlength=7) for one, held in zip(action, among, strict=True)]
+        expected = [
+            np.bincount(one[held], minlength=7) for one, held in zip(action, among, strict=True)
+        ]
         np.testing.assert_array_equal(score[name], expected)
     assert score["hit"].sum() < score["hit_top3"].sum() < score["count"].sum() == counts.sum()
     np.testing.assert_allclose(score["top3"], score["hit_top3"].sum() / counts.sum(), rtol=1e-6)

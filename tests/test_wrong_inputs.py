@@ -61,6 +61,8 @@ WRONG = [
     ("train ppo --ppo.games 0", "--ppo.games is 0"),
     ("train ppo --ppo.games 1e9", "from 1 to 16777216"),
     ("train ppo --ppo.minibatches 3", "--ppo.minibatches is 3 but must be a divisor of"),
+    ("train ppo --ppo.episodes whole", "--ppo.unroll is 16 but must be 35 or more"),
+    ("train hop-plus --opponent.data some", "--opponent.data"),
     ("train ppo --ppo.learning-rate nan", "'nan' is not a finite number"),
     ("train ppo --ppo.learning-rate inf", "'inf' is not a finite number"),
     ("train ppo --ppo.learning-rate 0", "above 0 and at most"),

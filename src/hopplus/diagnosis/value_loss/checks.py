@@ -14,7 +14,7 @@ from hopplus.diagnosis.subject import Subject
 from hopplus.diagnosis.value_loss.courses import PPO, Course
 from hopplus.diagnosis.value_loss.experiments import AS_IT_IS, REAL_ONLY, Experiment
 from hopplus.diagnosis.value_loss.models import OpponentErrors, WorldErrors
-from hopplus.diagnosis.value_loss.sources import Sources, StepSource, TargetErrors, describe_unfinished
+from hopplus.diagnosis.value_loss.sources import Sources, StepSource, TargetErrors, describe_cuts
 from hopplus.evaluation.statistics import apart
 from hopplus.learning.learner import Lesson
 
@@ -267,7 +267,7 @@ def check_horizon(evidence: ValueLossEvidence) -> Check | None:
         )
     return Check(
         "Monte-Carlo or GAE",
-        f"{says} {describe_unfinished(evidence.subject.learner, evidence.lesson)}",
+        f"{says} {describe_cuts(evidence.subject.learner, evidence.lesson)}",
         "horizon" if gae_lambda > 0.99 and noisy else None,
         dict(vars(errors)),
         "" if ended else "Give it more games (--ppo.games).",

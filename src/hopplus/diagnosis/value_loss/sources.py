@@ -103,7 +103,7 @@ def compare_targets(learner: Learner, trajectory: Trajectory) -> TargetErrors:
     return TargetErrors(error(c.gae_lambda), error(1.0), error(0.95))
 
 
-def describe_unfinished(learner: Learner, lesson: Lesson) -> str:
+def describe_cuts(learner: Learner, lesson: Lesson) -> str:
     """What is not Monte-Carlo in the returns of one replica, because an unroll cuts episodes."""
     present = lesson.trajectory.present[:, :, learner.seats]
     hanging = np.asarray(learner.unfinished(lesson.plays, lesson.trajectory) & present)

@@ -96,7 +96,11 @@ class OpponentLearner(AuxiliaryLearner):
             # Of classes that are as likely, the first one comes first.
             likelier = (logits > own) | ((logits == own) & (jnp.arange(part.actions) < action))
             rank = likelier.sum(axis=1, keepdims=True)
-            found = {"count": classes, "hit": classes * (rank == 0), "hit_top3": classes * (rank < 3)}
+            found = {
+                "count": classes,
+                "hit": classes * (rank == 0),
+                "hit_top3": classes * (rank < 3),
+            }
             return {name: value.sum(axis=0) for name, value in found.items()}
 
         sums = jax.vmap(of_other)(self.own(player_params), samples)  # [N - 1, A]

@@ -106,8 +106,8 @@ AUXILIARY_MODELS: Registry[AuxiliaryModel] = Registry(
                 ),
                 Chart(
                     "Opponent accuracy by seat",
-                    "Share of the others' actions foreseen as the likeliest (top-1), by who foresees"
-                    " and whom.",
+                    "Share of the others' actions foreseen as the likeliest (top-1), by who"
+                    " foresees and whom.",
                     {"opponent/accuracy": "all seats"},
                     by_other=("opponent/hit", "opponent/count"),
                 ),

@@ -177,7 +177,7 @@ def _other_lines(
     seats = range(count.shape[3] + 1) if run.learning is None else run.learning
     pairs = list(others_of(count, seats))
     by_seat = thin.ratio(hit.sum(axis=(3, 4)), count.sum(axis=(3, 4)))  # [P, S, sets]
-    for seat_set, seat in dict((one[0], one[2]) for one in pairs).items():
+    for seat_set, seat in {one[0]: one[2] for one in pairs}.items():
         yield _line(number, say("seat {seat}", seat=seat), by_seat[:, :, seat_set])
     by_other = thin.ratio(hit.sum(axis=4), count.sum(axis=4))  # [P, S, sets, N - 1]
     for seat_set, place, seat, other in pairs:
