@@ -20,6 +20,9 @@ from hopplus.config import ConfigError, GameConfig, find_game, from_json, make_c
 from hopplus.games import GAMES, make_game, register_game
 from hopplus.games.game import Game
 from hopplus.games.pettingzoo import parallel_env
+from hopplus.play.rollout import begin, rollout
+from hopplus.play.seating import Seating
+from hopplus.players.scripted import scripted
 from hopplus.runs.folder import open_run
 from toy_game import ROW, Coins, CoinsConfig
 
@@ -142,6 +145,24 @@ def test_coins_come_back_by_the_key_alone() -> None:
     np.testing.assert_array_equal(after(state, right, keys)[0].coins, states.coins)
 
 
+def test_play_gives_every_game_a_key_of_its_own() -> None:
+    """Both coins are taken at the first step of games that begin alike, and come back anywhere."""
+    game = Coins()
+    seating = Seating((scripted("gold", game), scripted("silver", game)))
+    state = game.parse("0 g .\n. . .\n1 s .")
+    keys = jax.random.split(jax.random.key(0), 64)
+
+    @jax.jit
+    def played() -> Any:
+        plays = jax.vmap(lambda key: begin(game, seating, state, key))(keys)
+        return rollout(game, seating, seating.init(jax.random.key(0)), plays, 2)[1]
+
+    found = jax.device_get(played())
+    np.testing.assert_array_equal(found.outcome.reward[0], [[2.0, 0.0]] * 64)
+    for coin in (0, 1):
+        assert len(np.unique(found.state.coins[1, :, coin])) > 4
+
+
 def test_pettingzoo_takes_it() -> None:
     env = parallel_env(NAME, horizon=3, render_mode="ansi")
     env.reset(seed=3, options={"layout": "0 g .\n1 . .\n. . s"})
@@ -173,6 +194,8 @@ def test_evaluate_and_replay(ppo: Path, runs: Path, capsys: pytest.CaptureFixtur
     assert set(found["taken"]) == {"gold", "silver"}
     seen = said(capsys, "replay", str(ppo), "--among", "4")
     assert seen["letters"] == ["g", "s"]
+    assert seen["drawings"] == [target.drawing for target in Coins().targets.values()]
+    assert "oval #f2c94c" in seen["drawings"][0]
     for episode in seen["episodes"]:
         assert len(episode["steps"]) == CoinsConfig().horizon + 1
         for step in episode["steps"]:
