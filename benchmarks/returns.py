@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks import main
-from benchmarks.training import train_in
 from benchmarks.kept import find_figures, keep_figures
+from benchmarks.training import train_in
 from hopplus.cli.paged import show
 from hopplus.cli.reading.options import check_options
 from hopplus.config import ConfigError, GameConfig, TrainConfig, default_game
