@@ -217,7 +217,8 @@ def test_a_planner_shows_the_value_that_it_is_asked_for(own: bool) -> None:
     config = replace(preset("hop-plus-mcts"), parts=())
     for target in ("returns", "search"):
         learner = make_learner(replace(config, distil=DistilConfig(value_target=target)), {})
-        assert learner.seating.players[0].shows_own == (target == "search")
+        player: Any = learner.seating.players[0]
+        assert player.shows_own == (target == "search")
 
 
 class Measured(WorldLearner):
@@ -264,6 +265,8 @@ def test_all_that_differed_in_the_notes_together() -> None:
     # At first nobody searches, and policies are where their targets are but for the steps between.
     assert (np.abs(divergences[0]) < 0.1 * np.abs(divergences[1][:2]).min()).all()
     # The lesson is what was played, for audits; what is kept has the targets.
+    assert now.replay is not None
+    assert before.replay is not None
     slot = jax.tree.map(lambda leaf: leaf[:, 0], now.replay)
     np.testing.assert_array_equal(slot.returns[:2], lesson.batch.value[:2])
     np.testing.assert_array_equal(slot.returns[2], lesson.batch.returns[2])
