@@ -101,7 +101,7 @@ FALL: Mapping[str, TrainConfig] = {
     "all-gated": _searching(**OLD, **OWN, **LATER, **LEARNED, anneal=False, gate=GATE),
 }
 GROUPS = {"methods": METHODS, "goals": GOALS, "fall": FALL}
-ROWS = METHODS | GOALS | FALL
+ROWS: Mapping[str, TrainConfig] = {**METHODS, **GOALS, **FALL}
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from benchmarks import main, methods
 from benchmarks.methods import FALL, GROUPS, ROWS, MethodsBench, choose, fall_of
 from conftest import SMALL_GAME
 from hopplus.config import ConfigError, differing
-from hopplus.evaluation.ablation import Trace
+from hopplus.evaluation.ablation import Trace, measure
 from hopplus.learning.from_run import make_learner
 
 
@@ -66,6 +66,14 @@ def test_the_fall_of_curves_by_hand() -> None:
     assert found.fall.mean == pytest.approx(1.0)
     assert found.best.mean == pytest.approx((1.85 + 3.0) / 2)
     assert found.at.mean == pytest.approx((2000 + 200) / 2)
+
+
+def test_rows_are_cut_off_at_equal_time() -> None:
+    """Ten updates of a second each: when the first row is done, or after so many seconds."""
+    slow = trace([[float(update)] * 2 for update in range(10)])
+    quick = replace(slow, seconds=0.4)
+    assert [row.timed_updates for row in measure([quick, slow], 1.0)] == [10, 4]
+    assert [row.timed_updates for row in measure([quick, slow], 1.0, 2.0)] == [5, 2]
 
 
 @pytest.mark.usefixtures("shared_programs")

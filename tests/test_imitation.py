@@ -204,11 +204,36 @@ def test_a_seat_that_does_not_trust_its_world_plays_its_policy() -> None:
     np.testing.assert_array_equal(*by_rules)
 
 
+@pytest.mark.parametrize("own", [False, True])
+def test_a_planner_shows_the_value_that_it_is_asked_for(own: bool) -> None:
+    """The network's, or the mean of its trees'."""
+    view = jax.tree.map(lambda leaf: leaf[0], seen("0 1S .\n. . 2h\nh . .\n"))
+    planner = replace(planner_of(simulations=6, trees=2), shows_own=own)
+    params = mind_of(planner)
+    _, act, grown = jit(planner.decide)(params, planner.start(), view, jax.random.key(0))
+    network = planner.actor.policy_and_value(params.policy, view, jnp.zeros(0))[1]
+    assert abs(network - grown.value.mean()) > 1e-3
+    np.testing.assert_allclose(act.value, grown.value.mean() if own else network, rtol=1e-4)
+    config = replace(preset("hop-plus-mcts"), parts=())
+    for target in ("returns", "search"):
+        learner = make_learner(replace(config, distil=DistilConfig(value_target=target)), {})
+        player: Any = learner.seating.players[0]
+        assert player.shows_own == (target == "search")
+
+
 class Measured(WorldLearner):
     """A world model whose errors are given."""
 
     def measure(self, *_: Any) -> dict[str, jax.Array]:
         return {"error": jnp.array([0.1, 0.3, 0.5])}
+
+
+class Telling(Learner):
+    """A learner that logs what its values are to learn."""
+
+    def improve(self, sets: Any, optimiser: Any, batch: Batch, *rest: Any) -> Any:
+        improved, optimiser, losses = super().improve(sets, optimiser, batch, *rest)
+        return improved, optimiser, losses | {"targets": batch.returns}
 
 
 def test_all_that_differed_in_the_notes_together() -> None:
@@ -225,7 +250,7 @@ def test_all_that_differed_in_the_notes_together() -> None:
         Measured(**vars(part)) if isinstance(part, WorldLearner) else part
         for part in learner.auxiliary.parts
     )
-    learner = replace(learner, auxiliary=replace(learner.auxiliary, parts=parts))
+    learner = Telling(**vars(learner) | {"auxiliary": replace(learner.auxiliary, parts=parts)})
     now, opened, divergences = begun_beside(learner), [], []
     update = jit(learner.update_shown)
     for _ in range(3):
@@ -240,10 +265,15 @@ def test_all_that_differed_in_the_notes_together() -> None:
     # At first nobody searches, and policies are where their targets are but for the steps between.
     assert (np.abs(divergences[0]) < 0.1 * np.abs(divergences[1][:2]).min()).all()
     # The lesson is what was played, for audits; what is kept has the targets.
+    assert now.replay is not None
+    assert before.replay is not None
     slot = jax.tree.map(lambda leaf: leaf[:, 0], now.replay)
     np.testing.assert_array_equal(slot.returns[:2], lesson.batch.value[:2])
     np.testing.assert_array_equal(slot.returns[2], lesson.batch.returns[2])
     assert same(before.replay.action[:, 1], now.replay.action[:, 1])
+    for number, targets in enumerate(metrics["targets"]):
+        assert np.isin(targets, now.replay.returns[number]).all()
+        assert not np.isin(targets, now.replay.returns[number, 0]).all()
     assert not same(before.replay.action[:, 0], now.replay.action[:, 0])
 
 

@@ -13,6 +13,7 @@ from hopplus.cli.reading.manual import path_of
 from hopplus.config import (
     BeliefConfig,
     ConfigError,
+    DistilConfig,
     FitConfig,
     GoalConfig,
     GoalLearnerConfig,
@@ -221,6 +222,7 @@ def test_a_range_is_told_with_both_ends(command: str, ends: str) -> None:
 
 SETTINGS = (
     BeliefConfig,
+    DistilConfig,
     FitConfig,
     GoalConfig,
     GoalLearnerConfig,

@@ -35,6 +35,20 @@ def test_everyone_sits_everywhere_equally_often() -> None:
     assert len(neighbours) > 1  # not turns of one order alone
 
 
+def test_returns_are_given_to_who_sat_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where everyone gets its own number in every place."""
+
+    def numbered(game: Any, actor: Any, players: Any, orders: Any, key: Any, boards: int) -> Any:
+        return np.broadcast_to(orders[None, :, None], (RUNS, len(orders), boards, game.seats))
+
+    monkeypatch.setattr("hopplus.diagnosis.seats.permutation._play_orders", numbered)
+    nobody: Any = None
+    players: Any = np.zeros((RUNS, GAME.seats))
+    found = compare_permuted(make_game(GAME), nobody, players, 0, 300)
+    assert found.by_player.samples.tolist() == [[0, 1, 2]] * RUNS
+    assert (found.by_place.samples == 1).all()
+
+
 @cache
 def compared(game: StagHuntConfig, weak: bool) -> Permuted:
     """Players of five runs that go anywhere and hunt stags where they are, in twos or more; in each
