@@ -58,6 +58,21 @@ def test_a_seat_that_is_given_no_goals_is_named() -> None:
     assert counter_checks([{}]) == []
 
 
+def test_samples_of_players_that_had_left_come_with_the_recall() -> None:
+    """Of two updates, one seed, two seats and one other each."""
+    record: Any = {
+        "opponent/absent": [[3, 0]],
+        "opponent/count": [[[[4, 6, 0]], [[1, 4, 0]]]],
+        "opponent/hit": [[[[4, 0, 0]], [[1, 2, 0]]]],
+    }
+    (check,) = counter_checks([record, record])
+    assert check.fault == "steps-after-leaving"
+    assert "models of each seat: 6, 0." in check.says
+    assert check.says.endswith("of players that were there: 1.00, 0.20, 0.00.")
+    (fine,) = counter_checks([{"opponent/absent": [[0, 0]]}])
+    assert fine.fault is None
+
+
 # Faults that are built in.
 
 

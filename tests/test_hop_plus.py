@@ -140,7 +140,7 @@ def test_opponent_models_are_scored_by_other_and_action() -> None:
     @jit
     def drawn() -> Any:
         samples = part.draw(part.rows(s.played), jnp.array([0]), jax.random.key(0), 64)
-        said = jax.vmap(jax.vmap(lambda model, one: model(one.view, one.goal), (None, 0)))
+        said: Any = jax.vmap(jax.vmap(lambda model, one: model(one.view, one.goal), (None, 0)))
         logits = said(params.opponents, samples.samples)
         return samples, logits, part.score(params, samples, s.played)
 

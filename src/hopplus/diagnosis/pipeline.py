@@ -169,13 +169,22 @@ def _sample_checks(records: Sequence[Record]) -> Iterator[Check]:
         if not counted:
             continue
         absent = np.sum(counted, axis=(0, 1))  # over updates and replicas
-        yield Check(
-            f"Samples: {row.prefix}",
+        says = (
             f"So many samples of players that had left were learned from by the {row.prefix} models"
-            f" of each seat: {join(absent, ',')}.",
-            "steps-after-leaving" if absent.any() else None,
-            {"absent": absent.tolist()},
+            f" of each seat: {join(absent, ',')}."
         )
+        figures = {"absent": absent.tolist()}
+        for hits, counts in (chart.by_action for chart in row.charts if chart.by_action):
+            logged = [[one[hits], one[counts]] for one in records if hits in one]
+            if not logged:
+                continue
+            hit, count = np.moveaxis(logged, 1, 0)  # [updates, ..., A] each
+            rest = tuple(range(hit.ndim - 1))
+            recall = hit.sum(axis=rest) / np.maximum(count.sum(axis=rest), 1)
+            says += f" Recall by action, of players that were there: {join(recall, '.2f')}."
+            figures["recall"] = recall.tolist()
+        fault = "steps-after-leaving" if absent.any() else None
+        yield Check(f"Samples: {row.prefix}", says, fault, figures)
 
 
 def _goal_checks(records: Sequence[Record]) -> Iterator[Check]:

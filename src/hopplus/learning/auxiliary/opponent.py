@@ -76,7 +76,7 @@ class OpponentLearner(AuxiliaryLearner):
         buffer = push(buffer, replace(self.rows(played), earned=earned), updates)
         assert buffer.earned is not None
         assert buffer.done is not None
-        steps = played.joint.shape[:2]
+        steps = played.joint.shape[0], played.joint.shape[1]
         # An episode that was under way at the end of an update goes on in the next one.
         later = earned_later(buffer.earned, buffer.done, steps, updates)
         return replace(buffer, earned=later)
