@@ -166,7 +166,7 @@ def test_it_lasts_for_a_trial() -> None:
 def test_clear_errors(
     options: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["train", "ppo", *options, "--runs", str(tmp_path), "--name", "a"]) == 2
+    assert main(["train", "ppo", *options, *SMALL, "--runs", str(tmp_path), "--name", "a"]) == 2
     assert said in capsys.readouterr().err
     assert not (tmp_path / "a").exists()
 

@@ -169,6 +169,7 @@ def test_pettingzoo_takes_it() -> None:
     _, rewards, ended, _, _ = env.step({"player_0": 3, "player_1": 4})
     assert rewards == {"player_0": 2.0, "player_1": -1.0}
     assert not any(ended.values())
+    assert env.game.horizon == 3
     assert "player_0  right" in str(env.render())
     assert env.game.show(env._state).count("g") == 1  # it is back
     with pytest.raises(ConfigError, match="the game has no setting stags; it has seats, size"):

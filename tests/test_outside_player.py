@@ -115,6 +115,7 @@ def test_who_remembers_a_trial_changes_with_its_episodes(name: str) -> None:
     stag, hare = np.eye(2)
     goal = found.act.goal[:, :, 0]
     first = found.begins & (found.episode == 0)
+    assert first[1:].any()  # there are later trials, too
     assert (goal[first] == stag).all()
     later = found.begins & (found.episode > 0)
     taken = found.outcome.took[:, :, 1:, 1].any()
