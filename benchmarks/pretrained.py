@@ -141,6 +141,7 @@ class PretrainedBench:
             say("stopped; go on with the same command")
             return 130
         if self.prepare:
+            print(f"the models are in {self._folder}")
             return 0
         for name in wanted:
             if train_in(self._run(name), self._config(name)) is None:
