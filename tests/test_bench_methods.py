@@ -65,7 +65,7 @@ def test_the_fall_of_curves_by_hand() -> None:
     assert found.worst == pytest.approx(2.0)
     assert found.fall.mean == pytest.approx(1.0)
     assert found.best.mean == pytest.approx((1.85 + 3.0) / 2)
-    assert found.at.mean == pytest.approx((2000 + 200) / 2)
+    assert found.at.mean == pytest.approx((2000 + 400) / 2)
 
 
 def test_rows_are_cut_off_at_equal_time() -> None:
