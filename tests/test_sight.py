@@ -77,7 +77,7 @@ MEMORY = replace(
 def test_parts_learn_from_what_is_seen(config: TrainConfig) -> None:
     """Two updates, in which every model changes and imagined steps are learned from."""
     learner = make_learner(config, {})
-    now = begun(learner) if config is BLIND else learner.init(jax.random.key(0))
+    now = begun(learner)
     update = jit(lambda now: learner.update_shown(now))
     first = now.params[learner.learning]
     for _ in range(2):

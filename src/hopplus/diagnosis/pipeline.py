@@ -178,7 +178,7 @@ def _sample_checks(records: Sequence[Record]) -> Iterator[Check]:
             logged = [[one[hits], one[counts]] for one in records if hits in one]
             if not logged:
                 continue
-            hit, count = np.moveaxis(logged, 1, 0)  # [updates, ..., A] each
+            hit, count = np.moveaxis(np.array(logged), 1, 0)  # [updates, ..., A] each
             rest = tuple(range(hit.ndim - 1))
             recall = hit.sum(axis=rest) / np.maximum(count.sum(axis=rest), 1)
             says += f" Recall by action, of players that were there: {join(recall, '.2f')}."
