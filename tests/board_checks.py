@@ -2,6 +2,7 @@
 once, boards turned or mirrored, and frequencies. It knows no rules of a game."""
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 import jax
@@ -9,7 +10,23 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.stats import chisquare
 
+from hopplus.config import CoinConfig, SnowdriftConfig
+from hopplus.games import make_game
 from hopplus.games.game import Game, views
+from hopplus.types import Outcome
+
+Config = SnowdriftConfig | CoinConfig
+Player = Callable[[Any, Any, int], Any]
+
+
+def random_layouts(config: Config, count: int, seed: int) -> list[str]:
+    """With some of the drifts, or with all coins and nobody on them: whatever play can lead to."""
+    rng = np.random.default_rng(seed)
+    if isinstance(config, SnowdriftConfig):
+        drifts = rng.integers(1, config.drifts + 1, count)
+        return [random_layout(rng, config, "D" * number, apart=False) for number in drifts]
+    owners = rng.choice(list("abcd"[: config.seats]), (count, config.coins))
+    return [random_layout(rng, config, coins, apart=True) for coins in owners]
 
 
 def random_layout(rng: np.random.Generator, config: Any, things: Sequence[str], apart: bool) -> str:
@@ -36,9 +53,11 @@ def parse_all(game: Game, texts: Sequence[str]) -> Any:
     return jax.tree.map(lambda *leaves: np.stack(leaves), *[game.parse(text) for text in texts])
 
 
-def player_of(game: Game) -> Callable[[Any, Any, int], Any]:
-    """Plays joint actions [T, B, N] from states [B] with keys of a seed: views before, states after
-    and outcomes, all [T, B]."""
+@cache
+def compiled(config: Config) -> tuple[Any, Player]:
+    """A game, and what plays it: joint actions [T, B, N] from states [B] with the keys of a seed;
+    views before, states after and outcomes, all [T, B]."""
+    game = make_game(config)
 
     @jax.jit
     def play(states: Any, joints: jax.Array, key: jax.Array) -> Any:
@@ -50,13 +69,35 @@ def player_of(game: Game) -> Callable[[Any, Any, int], Any]:
 
         return jax.lax.scan(body, states, (joints, jax.random.split(key, joints.shape[0])))[1]
 
-    return lambda states, joints, seed: jax.device_get(
-        play(states, jnp.asarray(joints, jnp.int32), jax.random.key(seed))
-    )
+    def player(states: Any, joints: Any, seed: int) -> Any:
+        return jax.device_get(play(states, jnp.asarray(joints, jnp.int32), jax.random.key(seed)))
+
+    return game, player
+
+
+def play_layout(config: Config, text: str, *joints: tuple[int, ...]) -> tuple[Any, Outcome, Any]:
+    """Plays joint actions from a layout; the last state and outcome, and the game."""
+    game, player = compiled(config)
+    states = parse_all(game, [text])
+    for joint in joints:  # one by one: one program does for any number of them
+        _, states, outcome = at(player(states, [[joint]], 0), 0)
+    return at(states, 0), at(outcome, 0), game
 
 
 def at(tree: Any, *index: Any) -> Any:
+    """The same place of every leaf."""
     return jax.tree.map(lambda leaf: leaf[index], tree)
+
+
+def plain_rules(rules: Any, config: Config) -> Any:
+    """The settings as the `Rules` of a plain reading."""
+    names = [name for name in rules.__dataclass_fields__ if name not in ("height", "width")]
+    same = {name: getattr(config, name) for name in names}
+    return rules(height=config.rows, width=config.columns, **same)
+
+
+def assert_equal(one: Any, two: Any) -> None:
+    jax.tree.map(np.testing.assert_array_equal, one, two)
 
 
 def assert_same_views(seen: Any, expected: list[list[Any]]) -> None:

@@ -80,7 +80,7 @@ def read(rules: Rules, text: str) -> Board:
 
 
 def write(rules: Rules, board: Board) -> str:
-    contents = {cell: "#" for cell in board.obstacles}
+    contents = dict.fromkeys(board.obstacles, "#")
     for seat, place in enumerate(board.where):
         contents[place] = contents.get(place, "") + str(seat)
     for coin in board.coins:

@@ -85,8 +85,9 @@ class CoinGame(BoardGame):
         kept = ((state.coins[:, None] == cells) & ~taken[:, None]).any(axis=0)
         free = ~(state.walls | (seats[:, None] == cells).any(axis=0) | kept)  # [H*W]
         key_cells, key_owners = jax.random.split(key)
-        again = grid.distinct_free(key_cells, free, c.coins)  # [8]
-        owners = jax.random.randint(key_owners, (c.coins,), 0, c.seats, jnp.int32)
+        # No more than one coin a seat is taken, so that many cells do, in the order of the coins.
+        again = grid.distinct_free(key_cells, free, min(c.coins, c.seats))[jnp.cumsum(taken) - 1]
+        owners = jax.random.randint(key_owners, (c.coins,), 0, c.seats, jnp.int32)  # [8]
         steps = state.steps + 1
         after = replace(
             state,
@@ -149,6 +150,8 @@ class CoinGame(BoardGame):
             )
         if len({cell for cell, _ in coins}) < len(coins):
             raise ConfigError("the layout has two coins in a cell")
+        if (~walls).sum() < self.config.pieces:
+            raise ConfigError("the layout has too few free cells for coins to come back")
         cells, owners = np.array(coins, np.int32).T
         return self._start(walls, self.read_seats(board), jnp.asarray(cells), jnp.asarray(owners))
 

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from hopplus.config import SnowdriftConfig
+from hopplus.config import ConfigError, SnowdriftConfig
 from hopplus.games import grid
 from hopplus.games.board_game import BoardGame, check_count, seen_seats
 from hopplus.games.game import Target
@@ -121,6 +121,8 @@ class Snowdrift(BoardGame):
         board, walls = self.read(text)
         found, count = board.things[LETTER], self.config.drifts
         check_count(LETTER, len(found), count)
+        if len(set(found)) < len(found):
+            raise ConfigError("the layout has two drifts in a cell")
         drifts = jnp.asarray(found + [0] * (count - len(found)), jnp.int32)
         return self._start(walls, self.read_seats(board), drifts, np.arange(count) < len(found))
 
