@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from hopplus.config.check import ConfigError
-from hopplus.config.game import GameConfig, find_game
+from hopplus.config.game import GameConfig
+from hopplus.config.games import find_game
 
 Config = TypeVar("Config")
 

@@ -25,7 +25,8 @@ from hopplus.config.check import (
     Weight,
     check,
 )
-from hopplus.config.game import GameConfig, default_game
+from hopplus.config.game import GameConfig
+from hopplus.config.games import default_game
 from hopplus.config.models import BeliefConfig, MemoryConfig, NetConfig
 from hopplus.config.search import DistilConfig, SearchConfig
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol
 
 import jax
+import numpy as np
 
 from hopplus.types import Outcome, View, ViewShape
 
@@ -15,6 +16,8 @@ class Target(NamedTuple):
     action: int | None  # what takes it, on its cell; None where walking onto it does
     letter: str  # how a layout writes it
     drawing: str = ""  # as in `hopplus.games.sprites`; the letter on a disc where there is none
+    common: bool = False  # whether others gain or lose, too, when one is taken
+    owner: int | None = None  # whose they are, in seats after one's own; None for nobody's
 
 
 class Game(Protocol):
@@ -42,7 +45,8 @@ class Game(Protocol):
     def horizon(self) -> int: ...
     @property
     def targets(self) -> Mapping[str, Target]:
-        """The kinds of things on the board, in the order of `Outcome.took`."""
+        """The kinds of things on the board, in the order of `Outcome.took`. Where they are owned,
+        every seat tells kinds as it sees them, and layouts as seat 0 does."""
 
     @property
     def hidden(self) -> str | None:
@@ -97,6 +101,18 @@ def board_size(game: Game) -> str:
     """Height and width, as in 4x4."""
     height, width, _ = game.shape
     return f"{height}x{width}"
+
+
+def kinds_seen(game: Game, after: int) -> np.ndarray:
+    """[K] what the seat that comes `after` another calls the kinds of things that this one sees."""
+    targets = list(game.targets.values())
+    by_owner = {target.owner: kind for kind, target in enumerate(targets)}
+    return np.array(
+        [
+            kind if target.owner is None else by_owner[(target.owner - after) % game.seats]
+            for kind, target in enumerate(targets)
+        ]
+    )
 
 
 def drawings_of(game: Game) -> dict[str, str]:

@@ -47,8 +47,25 @@ def open_moves(cell: jax.Array, walls: jax.Array, columns: int) -> jax.Array:
     return jnp.append(targets != cell, True)
 
 
+def turned(bits: jax.Array, seat: jax.Array | int, seats: int) -> jax.Array:
+    """Bits of all seats as one of them counts them: its own first, then the others cyclically."""
+    return (bits >> seat | bits << (seats - seat)) & ((1 << seats) - 1)
+
+
 def distinct_places(key: jax.Array, cells: jax.Array, free: jax.Array, count: int) -> jax.Array:
-    """[count] int32, distinct ones of the first `free` cells, every arrangement equally likely.
+    """[count] int32, distinct ones of the first `free` cells, every arrangement equally likely."""
+    return cells[_distinct_ranks(key, free, count)]
+
+
+def distinct_free(key: jax.Array, free: jax.Array, count: int) -> jax.Array:
+    """[count] int32, distinct ones of the cells that are `free` [H*W] bool, every arrangement
+    equally likely; anything where they are too few."""
+    ranks = _distinct_ranks(key, free.sum(), count)
+    return (jnp.cumsum(free) <= ranks[:, None]).sum(axis=1)
+
+
+def _distinct_ranks(key: jax.Array, free: jax.Array, count: int) -> jax.Array:
+    """[count] int32, distinct numbers below `free`, every arrangement equally likely.
 
     Draws the arrangement's Lehmer code (the i-th digit is below free - i) and decodes it: no
     sorting, no loop over cells.
@@ -59,7 +76,7 @@ def distinct_places(key: jax.Array, cells: jax.Array, free: jax.Array, count: in
     ranks = digits  # among the cells not taken by earlier pieces; made ranks among all, below
     for earlier in reversed(range(count)):
         ranks = ranks + ((order > earlier) & (ranks >= digits[earlier]))
-    return cells[ranks]
+    return ranks
 
 
 def draw_bank(

@@ -12,11 +12,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from hopplus.config import ConfigError, StagHuntConfig
-from hopplus.games import grid, layout
+from hopplus.config import StagHuntConfig
+from hopplus.games import grid
+from hopplus.games.board_game import BoardGame, check_count, seen_seats
 from hopplus.games.game import Target
 from hopplus.games.sprites import SPRITES
-from hopplus.types import Outcome, View, ViewShape
+from hopplus.types import Outcome, View
 
 HUNT_STAG, HUNT_HARE = 5, 6
 LETTERS = "Sh"  # how stags and hares are written in a layout
@@ -36,37 +37,11 @@ class StagHuntState(eqx.Module):
 
 
 @dataclass(frozen=True)
-class StagHunt:
-    """The rules for one setting of the game; equal settings are equal games."""
+class StagHunt(BoardGame):
+    """A hare is caught alone, a stag only together; who has caught something goes home."""
 
     config: StagHuntConfig = field(default_factory=StagHuntConfig)
-    bank: grid.Bank = field(init=False, repr=False, compare=False)  # follows from the config
-
-    def __post_init__(self) -> None:
-        c = self.config
-        room = c.seats + c.stags + c.hares
-        bank = grid.draw_bank(c.rows, c.columns, c.obstacles, c.boards, room, c.board_seed)
-        object.__setattr__(self, "bank", bank)
-
-    @property
-    def name(self) -> str:
-        return self.config.name
-
-    @property
-    def seats(self) -> int:
-        return self.config.seats
-
-    @property
-    def shape(self) -> ViewShape:
-        return self.config.rows, self.config.columns, self.seats + 3
-
-    @property
-    def action_names(self) -> tuple[str, ...]:
-        return (*grid.MOVE_NAMES, "hunt stag", "hunt hare")
-
-    @property
-    def horizon(self) -> int:
-        return self.config.horizon
+    more_actions = ("hunt stag", "hunt hare")
 
     @property
     def targets(self) -> Mapping[str, Target]:
@@ -92,11 +67,6 @@ class StagHunt:
     def symmetric(self) -> bool:
         return len(set(self.config.weights)) == 1
 
-    def describe(self) -> tuple[str, Mapping[str, Any]]:
-        text = "{name}, {rows}x{columns}, stags: {stags}, hares: {hares}, obstacles: {obstacles}"
-        names = ("name", "rows", "columns", "stags", "hares", "obstacles")
-        return text, {name: getattr(self.config, name) for name in names}
-
     @property
     def best_joint_return(self) -> float:
         """Catches of as many stags as pay, each by just enough hunters, and hares for the rest.
@@ -112,15 +82,9 @@ class StagHunt:
 
     def init(self, key: jax.Array) -> StagHuntState:  # [1]
         c = self.config
-        bank: grid.Bank = jax.tree.map(jnp.asarray, self.bank)
-        board: jax.Array | int = 0
-        if bank.boards > 1:
-            key, key_board = jax.random.split(key)
-            board = jax.random.randint(key_board, (), 0, bank.boards)
-        pieces = c.seats + c.stags + c.hares
-        cells = grid.distinct_places(key, bank.cells[board], bank.free[board], pieces)
+        walls, cells = self.place(key)
         return self._start(
-            walls=bank.walls[board],
+            walls=walls,
             seats=cells[: c.seats],
             present=jnp.ones(c.seats, bool),
             prey=cells[c.seats :],
@@ -182,19 +146,17 @@ class StagHunt:
         c = self.config
         contents = self._contents(state)  # [H*W], a bit for each plane of seat 0
         others = contents & ((1 << c.seats) - 1)
-        turned = (others >> seat | others << (c.seats - seat)) & ((1 << c.seats) - 1)
-        contents = turned | contents >> c.seats << c.seats
+        contents = grid.turned(others, seat, c.seats) | contents >> c.seats << c.seats
         if c.sight is not None:
             cells = jnp.arange(c.rows * c.columns)
             here = state.seats[seat]
             seen = jnp.abs(cells // c.columns - here // c.columns) <= c.sight
             seen &= jnp.abs(cells % c.columns - here % c.columns) <= c.sight
             contents = jnp.where(seen & state.present[seat], contents, 0)
-        planes = contents[:, None] >> jnp.arange(c.seats + 3) & 1
         return View(
-            planes=planes.astype(jnp.float32).reshape(self.shape),
+            planes=self.planes(contents),
             legal=self._legal(state, seat),
-            time=jnp.asarray(self._times)[state.steps],
+            time=self.time(state.steps),
             last_actions=jnp.roll(state.last_actions, -seat),
         )
 
@@ -208,7 +170,7 @@ class StagHunt:
         there, prey = (jnp.concatenate(part) for part in zip(*found, strict=True))
         return StagHuntState(
             walls=planes[c.seats] > 0,
-            seats=planes[: c.seats].argmax(axis=1).astype(jnp.int32),
+            seats=seen_seats(view, c.seats),
             present=planes[: c.seats].max(axis=1) > 0,
             prey=prey.astype(jnp.int32),
             alive=there > 0,
@@ -222,20 +184,15 @@ class StagHunt:
 
     def parse(self, text: str) -> StagHuntState:
         c = self.config
-        board = layout.read(text, c.rows, c.columns, c.seats, LETTERS)
+        board, walls = self.read(text)
         prey, alive = [], []
         for letter, count in zip(LETTERS, (c.stags, c.hares), strict=True):
             found = board.things[letter]
-            if len(found) > count:
-                raise ConfigError(
-                    f"the layout has {len(found)} {letter} but the game is set to {count}"
-                )
+            check_count(letter, len(found), count)
             prey += found + [0] * (count - len(found))
             alive += [True] * len(found) + [False] * (count - len(found))
-        walls = np.zeros(c.rows * c.columns, bool)
-        walls[list(board.obstacles)] = True
         return self._start(
-            walls=jnp.asarray(walls),
+            walls=walls,
             seats=jnp.asarray([board.seats.get(seat, 0) for seat in range(c.seats)], jnp.int32),
             present=jnp.asarray([seat in board.seats for seat in range(c.seats)]),
             prey=jnp.asarray(prey, jnp.int32),
@@ -243,14 +200,11 @@ class StagHunt:
         )
 
     def show(self, state: StagHuntState) -> str:
-        c = self.config
         host = jax.device_get(state)
-        cells = ["#" if wall else "" for wall in host.walls]
-        for seat in np.flatnonzero(host.present):
-            cells[host.seats[seat]] += str(seat)
-        for prey in np.flatnonzero(host.alive):
-            cells[host.prey[prey]] += LETTERS[int(prey >= c.stags)]
-        return layout.write([cell or "." for cell in cells], c.columns)
+        seats = {int(seat): host.seats[seat] for seat in np.flatnonzero(host.present)}
+        letters = self._by_prey(*LETTERS)
+        prey = [(str(letters[i]), host.prey[i]) for i in np.flatnonzero(host.alive)]
+        return self.write(host.walls, seats, prey)
 
     def _start(self, **board: jax.Array) -> StagHuntState:
         """The state of a board on which nobody has acted yet."""
@@ -258,14 +212,9 @@ class StagHunt:
         never = jnp.int32(-1)
         return StagHuntState(**board, steps=jnp.int32(0), last_actions=nobody, first_catch=never)
 
-    def _by_prey(self, of_stags: float, of_hares: float) -> np.ndarray:
-        """[P] one number for the stags, and another for the hares."""
+    def _by_prey(self, of_stags: Any, of_hares: Any) -> np.ndarray:
+        """[P] one value for the stags, and another for the hares."""
         return np.repeat([of_stags, of_hares], [self.config.stags, self.config.hares])
-
-    @property
-    def _times(self) -> np.ndarray:
-        """[horizon + 1] float32. A table, because XLA divides by a constant only nearly exactly."""
-        return (np.arange(self.horizon + 1) / self.horizon).astype(np.float32)
 
     def _by_kind(self, counts: jax.Array) -> jax.Array:
         """Add [..., P] up to [..., K]: stags and hares."""

@@ -30,6 +30,7 @@ class StructuredWorld(eqx.Module):
     thing: Layers  # actions here, kind, whether somebody comes -> logit of staying on the board
     legal: Layers  # surroundings -> a logit per action
     end: Layers  # seats and things left, time -> logit of the end
+    event: Layers | None  # things that go and one's share in them -> reward; linear, as they add up
 
     def __init__(self, board: Board, hidden: int, key: jax.Array) -> None:
         keys = jax.random.split(key, 4)
@@ -41,6 +42,8 @@ class StructuredWorld(eqx.Module):
         self.thing = Layers(sizes, keys[1])
         self.legal = Layers((around + 1, hidden, board.actions), keys[2])
         self.end = Layers((board.kinds + 4, hidden, 1), keys[3])
+        told = board.kinds * (1 + board.walked)
+        self.event = Layers((told, 1), jax.random.fold_in(key, 4)) if board.common else None
 
     def __call__(self, view: View, joint: jax.Array) -> Prediction:
         b = self.board
@@ -123,10 +126,30 @@ class StructuredWorld(eqx.Module):
         possible = jnp.append(free, jnp.ones((b.seats, 1), bool), axis=1)
         choices = jnp.where(possible, out[:, :-1], -1e9)
         stays = self._staying(seats, done_here)
+        reward, arrivals = out[:, -1], None
         if b.walked:
             goes = acts[:, : len(MOVES) - 1] * free[:, :-1] * here.there[:, None]  # all but stay
-            stays = self._walked_onto(stays, _landing(here, b)[:, :-1], goes)
-        return choices, stays, out[:, -1] * here.there
+            cells = _landing(here, b)[:, :-1, None] == jnp.arange(stays.shape[1])
+            arrivals = (cells * goes[..., None]).sum(axis=1)  # [N, H*W]
+            stays = self._walked_onto(stays, arrivals.any(axis=0))
+        if self.event is not None:
+            reward = reward + self._shared(self.event, stays, grounds[1:], arrivals)
+        return choices, stays, reward * here.there
+
+    def _shared(
+        self, event: Layers, stays: jax.Array, things: jax.Array, arrivals: jax.Array | None
+    ) -> jax.Array:
+        """[N] what the things [K, H*W] that go bring everybody, wherever that is; each seat calls
+        kinds as it sees them."""
+        own = np.array(self.board.own_kinds)  # [N, K]
+        # What goes is learned by itself; rewards are not to bend it.
+        going = jax.lax.stop_gradient(things * jax.nn.sigmoid(-stays)).sum(axis=1)  # [K]
+        features = going[own]
+        if arrivals is not None:
+            shares = arrivals / jnp.maximum(arrivals.sum(axis=0), 1)  # [N, H*W]
+            taken = jnp.take_along_axis(shares @ things.T, own, axis=1)  # [N, K]
+            features = jnp.concatenate([features, taken], axis=1)
+        return jax.vmap(event)(features)[:, 0]
 
     def _staying(self, seats: jax.Array, acts: jax.Array) -> jax.Array:
         """[K, H*W] logits of things staying, from [N, A] what is done in each seat's cell.
@@ -151,11 +174,8 @@ class StructuredWorld(eqx.Module):
         kinds = jnp.eye(self.board.kinds)
         return self.thing(jnp.concatenate([nothing, kinds, comes], axis=-1))
 
-    def _walked_onto(self, stays: jax.Array, landing: jax.Array, goes: jax.Array) -> jax.Array:
-        """[K, H*W] the logits `stays`, and other ones where a seat goes by a move: [N, moves] the
-        cells that moves lead to, and 1 for the move that it makes."""
-        cells = jnp.arange(stays.shape[1])
-        comes = ((landing[..., None] == cells) * goes[..., None]).any(axis=(0, 1))  # [H*W]
+    def _walked_onto(self, stays: jax.Array, comes: jax.Array) -> jax.Array:
+        """[K, H*W] the logits `stays`, and other ones where a seat `comes` [H*W] by a move."""
         return jnp.where(comes, self._untouched(jnp.ones((self.board.kinds, 1))), stays)
 
     def _legality(self, then: "Standing", grounds: jax.Array) -> jax.Array:

@@ -11,7 +11,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from hopplus.games.game import Game
+from hopplus.games.game import Game, kinds_seen
 from hopplus.games.grid import MOVES, STAY
 from hopplus.models.part import Metrics
 from hopplus.types import Sample, View, ViewShape
@@ -26,6 +26,8 @@ class Board:
     actions: int
     horizon: int
     walked: bool = False  # some things are taken by walking onto them
+    common: bool = False  # some, when they are taken, bring others something, too
+    own_kinds: tuple[tuple[int, ...], ...] = ()  # [N, K] what one calls the kinds of each seat
 
     @property
     def kinds(self) -> int:
@@ -35,8 +37,16 @@ class Board:
 
 def board_of(game: Game) -> Board:
     """The board of a game."""
-    walked = any(target.action is None for target in game.targets.values())
-    return Board(game.shape, game.seats, len(game.action_names), game.horizon, walked)
+    targets, seats = game.targets.values(), game.seats
+    return Board(
+        game.shape,
+        seats,
+        len(game.action_names),
+        game.horizon,
+        walked=any(target.action is None for target in targets),
+        common=any(target.common for target in targets),
+        own_kinds=tuple(tuple(kinds_seen(game, -seat % seats).tolist()) for seat in range(seats)),
+    )
 
 
 class Prediction(eqx.Module):

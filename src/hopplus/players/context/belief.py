@@ -18,7 +18,7 @@ import numpy as np
 
 from hopplus.config import BeliefConfig, GameConfig
 from hopplus.games import make_game
-from hopplus.games.game import Game, views
+from hopplus.games.game import Game, kinds_seen, views
 from hopplus.models.opponent import OpponentModel, others_logits
 from hopplus.players.context.context import Context
 from hopplus.players.parameters import PlayerParams
@@ -116,7 +116,8 @@ class BeliefContext(Context):
     def known_later(self, context: jax.Array, outcome: Outcome, seats: np.ndarray) -> jax.Array:
         """What each other turned out to take; zeros where that was not seen, which teaches
         nothing."""
-        return goals_taken(outcome, seats, self.config.none)
+        seen = np.array([kinds_seen(self._game, after) for after in range(1, self._game.seats)])
+        return goals_taken(outcome, seats, self.config.none, seen)
 
     def _begun(self, counts: jax.Array) -> BeliefMemory:
         frequency = (counts + 1) / (counts + 1).sum(axis=1, keepdims=True)
@@ -170,10 +171,13 @@ class BeliefContext(Context):
         return memory.counts * older + found, memory.took | found.any(axis=1)
 
 
-def goals_taken(outcome: Outcome, seats: np.ndarray, none: bool = False) -> jax.Array:
+def goals_taken(
+    outcome: Outcome, seats: np.ndarray, none: bool = False, seen: np.ndarray | None = None
+) -> jax.Array:
     """[T, B, n, (N - 1) * K] what each other of the seats is after, as it turned out: one-hot the
     kind that it takes next in the episode, in the seats' order; zeros if that was not seen. With
-    `none`, a further kind is that it was seen to take nothing."""
+    `none`, a further kind is that it was seen to take nothing. `seen` [N - 1, K] is how the others
+    call the kinds, where that differs."""
 
     def step(later: jax.Array, now: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         took, done = now
@@ -187,4 +191,8 @@ def goals_taken(outcome: Outcome, seats: np.ndarray, none: bool = False) -> jax.
     found = jax.lax.scan(step, jnp.zeros_like(took[0]), (took, outcome.done), reverse=True)[1]
     count = found.shape[2]
     others = (seats[:, None] + np.arange(1, count)) % count  # [n, N - 1]
-    return found[:, :, others].reshape(*found.shape[:2], len(seats), -1)
+    found = found[:, :, others]  # [T, B, n, N - 1, K]
+    if seen is not None:
+        kinds = np.pad(seen, ((0, 0), (0, none)), constant_values=seen.shape[1])
+        found = jnp.take_along_axis(found, kinds[None, None, None], axis=-1)
+    return found.reshape(*found.shape[:2], len(seats), -1)

@@ -1,0 +1,130 @@
+"""Scripted players by name."""
+
+import difflib
+import re
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from hopplus.config import ConfigError
+from hopplus.games.game import Game
+from hopplus.players.player import Own, Player
+from hopplus.players.scripted.coin import Cooperator, Defector, Grudger, TitForTat
+from hopplus.players.scripted.script import Grudge, Noisy, Random, Scripted, Seek, Switch
+from hopplus.players.scripted.snowdrift import Clear, Idle, Late, Reciprocal
+from hopplus.players.scripted.stag_hunt import Trusting, Wary
+from hopplus.registry import Registry, import_named
+
+
+def _seekers(game: Game) -> tuple[Seek, ...]:
+    """One for each kind of thing on the board."""
+    obstacles, kinds = game.seats, len(game.targets)
+    return tuple(
+        Seek(called, target, kind, kinds, obstacles)
+        for kind, (called, target) in enumerate(game.targets.items())
+    )
+
+
+class Row(NamedTuple):
+    """A player that is found by name in the games that it is for."""
+
+    make: Callable[[Game], Player]
+    about: Callable[[Game], str]  # what it does, in words
+    plays: Callable[[Game], bool] = lambda game: True
+
+
+def _has_kinds(game: Game) -> bool:
+    """Whether there are several kinds of things, and what is done tells which is taken."""
+    return len(game.targets) > 1 and all(t.action is not None for t in game.targets.values())
+
+
+def _row(kind: Any, only: str) -> Row:
+    """A player of one game: a class that is made for it, and says in a line what it does."""
+    return Row(kind.made_for, lambda game: str(kind.about), lambda game: game.name == only)
+
+
+# Besides those that are called after the things on the board. To add a player of one's own:
+# SCRIPTED.add(name, Row(make, about)); or name it module:function, and no row is needed.
+SCRIPTED: Registry[Row] = Registry(
+    "player",
+    {
+        "random": Row(
+            lambda game: Random(len(game.targets)),
+            lambda game: "any legal action, all alike",
+        ),
+        "switch": Row(
+            lambda game: Switch(_seekers(game)),
+            lambda game: f"draws {' or '.join(game.targets)} anew each episode",
+        ),
+        "grudge": Row(
+            lambda game: Grudge(_seekers(game)),
+            lambda game: (
+                f"goes for {next(iter(game.targets))} until another does not, and for"
+                f" {list(game.targets)[-1]} in the trial's episodes after that"
+            ),
+            _has_kinds,
+        ),
+        **{one.name: _row(one, "stag-hunt-v1") for one in (Trusting, Wary)},
+        **{one.name: _row(one, "snowdrift-v1") for one in (Clear, Idle, Reciprocal, Late)},
+        **{one.name: _row(one, "coin-v1") for one in (Cooperator, Defector, TitForTat, Grudger)},
+    },
+)
+OWN = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")  # module:function, and never noisy-stag:0.1
+
+
+def player_names(game: Game) -> dict[str, str]:
+    """The scripted players of a game: how each is called, and what it does."""
+    seekers = {k: f"goes to the nearest {k} it sees and takes it" for k in game.targets}
+    rows = {name: row.about(game) for name, row in SCRIPTED.items() if row.plays(game)}
+    found = {"random": rows.pop("random"), **seekers, **rows}
+    noisy = {
+        f"noisy-{name}:P": f"as {name}, but any legal action with probability P"
+        for name in found
+        if name != "random"
+    }
+    return found | noisy
+
+
+def mixed_names(game: Game) -> tuple[str, ...]:
+    """The scripted players that mixtures are made of: one for each kind of thing, and `random`."""
+    return (*game.targets, "random")
+
+
+def scripted(name: str, game: Game) -> Player:
+    """The player of that name that has not learned, such as `stag`, `random`, `noisy-hare:0.1`, or
+    somebody's own: `module:function`, a function from the game to the player."""
+    seekers = {seeker.name: seeker for seeker in _seekers(game)}
+    if name in seekers:
+        return seekers[name]
+    if name in SCRIPTED and SCRIPTED[name].plays(game):
+        return SCRIPTED[name].make(game)
+    if OWN.fullmatch(name):
+        return Own(name, import_named(name, "player")(game))
+    base, _, rate = name.removeprefix("noisy-").partition(":")
+    if name.startswith("noisy-") and base in (*seekers, *SCRIPTED) and base != "random":
+        player = scripted(base, game)
+        if isinstance(player, Scripted):
+            return Noisy(player, _rate(name, rate))
+    known = list(player_names(game))
+    near = difflib.get_close_matches(name, known, 1)
+    hint = f" (did you mean {near[0]}?)" if near else ""
+    raise ConfigError(f"no player is called {name!r}{hint}; there are {', '.join(known)}")
+
+
+def drawn_from(name: str, game: Game) -> list[str]:
+    """The players without memory of whom a player is one, drawn anew each episode in the order of
+    the game's targets: two for a switch, and only itself for any other."""
+    if not re.fullmatch(r"switch|noisy-switch:.*", name):
+        return [name]
+    return [name.replace("switch", kind) for kind in game.targets]
+
+
+def _rate(name: str, text: str) -> float:
+    try:
+        rate = float(text)
+    except ValueError:
+        rate = -1.0
+    if not 0 <= rate <= 1:
+        raise ConfigError(
+            f"player {name!r} needs a rate from 0 to 1 behind a colon, as in noisy-stag:0.1"
+        )
+    return rate
