@@ -122,7 +122,10 @@ COSTLY = (
         *("test_diagnose_seats", "test_seats_ablation", "test_audit", "test_audit_steps"),
         *("test_diagnose_value_loss", "test_value_loss_experiments", "test_value_loss_command"),
     ),
-    ("test_hop_plus", "test_imagined_learning", "test_imagine", "test_hindsight", "test_foresight"),
+    (
+        *("test_hop_plus", "test_opponent_learning", "test_imagined_learning", "test_imagine"),
+        *("test_hindsight", "test_foresight"),
+    ),
     ("test_runs",),
     ("test_switches",),
     ("test_wrong_inputs", "test_damaged_files", "test_odd_numbers", "test_full_disk"),

@@ -14,7 +14,7 @@ from hopplus.games.game import views
 from hopplus.games.stag_hunt import StagHunt, StagHuntState
 from hopplus.learning.from_run import make_learner
 from hopplus.learning.learner import Learner, Learning
-from hopplus.learning.ppo import minibatch_rows
+from hopplus.learning.ppo import anneal_entropy, minibatch_rows
 from hopplus.learning.returns import episode_metrics
 from hopplus.play.lineup import Lineup
 from hopplus.play.rollout import rollout
@@ -184,11 +184,13 @@ def test_schedules() -> None:
     assert learner.learning_rate(0) == pytest.approx(0.1)
     assert learner.learning_rate(gradient_steps // 2) == pytest.approx(0.05)
     assert learner.learning_rate(gradient_steps) == 0.0
-    assert learner.entropy_weight(jnp.int32(0)) == pytest.approx(0.5)
-    assert learner.entropy_weight(jnp.int32(learner.updates)) == pytest.approx(0.1)
+    entropy = [anneal_entropy(learner.config, jnp.int32(n), 40) for n in (0, 20, 40, 50)]
+    np.testing.assert_allclose(entropy, [0.5, 0.3, 0.1, 0.1], rtol=1e-6)
     constant = make_learner(small(TrainConfig(), anneal=False, entropy_end=None), {})
     assert constant.learning_rate(10**6) == pytest.approx(constant.config.learning_rate)
-    assert constant.entropy_weight(jnp.int32(50)) == pytest.approx(constant.config.entropy)
+    assert anneal_entropy(constant.config, jnp.int32(50), 99) == pytest.approx(
+        constant.config.entropy
+    )
     huge = jax.tree.map(lambda leaf: 1e6 * jnp.ones_like(leaf), {"w": jnp.zeros(4)})
     change, _ = optax.clip_by_global_norm(config.ppo.gradient_norm).update(huge, optax.EmptyState())
     assert optax.tree.norm(change) == pytest.approx(config.ppo.gradient_norm)

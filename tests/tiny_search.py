@@ -11,6 +11,7 @@ from hopplus.games.game import views
 from hopplus.learning.learner import Learner, Learning
 from hopplus.players.actor import Actor, make_actor
 from hopplus.players.planner import Planner
+from hopplus.presets import PRESETS
 from hopplus.types import View
 from tiny_hop_plus import CONFIG, GAME, begun, jit, random_like
 
@@ -50,3 +51,13 @@ def begun_beside(learner: Learner) -> Learning:
         for group, own in enumerate(now.params)
     )
     return replace(now, params=params)
+
+
+DISCOUNT = 0.5
+
+
+def preset(name: str, **settings: Any) -> TrainConfig:
+    """The parts and the search of a preset, all as small as can be."""
+    made = PRESETS[name]
+    search = replace(made.search, simulations=6, trees=2, discount=DISCOUNT)
+    return replace(CONFIG, parts=made.parts, search=search, **settings)

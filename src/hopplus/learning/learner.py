@@ -16,7 +16,14 @@ from hopplus.games.game import Game, views
 from hopplus.learning.auxiliary.learner import by_set
 from hopplus.learning.auxiliary.learners import AuxiliaryLearners, AuxiliaryState
 from hopplus.learning.auxiliary.transitions import Transitions, transitions_of
-from hopplus.learning.ppo import Batch, explained, mean_of, minibatch_rows, ppo_loss, replay_rows
+from hopplus.learning.ppo import (
+    Batch,
+    anneal_entropy,
+    explained,
+    mean_of,
+    ppo_loss,
+    replay_rows,
+)
 from hopplus.learning.returns import episode_metrics, hangs_on_value, lambda_returns, shared_reward
 from hopplus.learning.search_distillation import distillation_loss, distilled, empty_replay
 from hopplus.models.nets import ActorCritic
@@ -122,13 +129,6 @@ class Learner:
         """The step size that an update begins with; updates count from 1."""
         c = self.config
         return float(self.learning_rate((update - 1) * c.epochs * c.minibatches))
-
-    def entropy_weight(self, updates: jax.Array) -> jax.Array:
-        """The weight of the entropy bonus by the number of updates."""
-        c = self.config
-        end = c.entropy if c.entropy_end is None else c.entropy_end
-        # A diagnosis may go on from the end of a run: the bonus must not turn negative there.
-        return c.entropy + (end - c.entropy) * jnp.minimum(updates, self.updates) / self.updates
 
     def init(self, key: jax.Array) -> Learning:
         """Fresh parameters and fresh games."""
@@ -314,7 +314,7 @@ class Learner:
     ) -> tuple[Improved, optax.OptState, Metrics]:
         """Several passes over the batch in random minibatches, every set of parameters alike."""
         c = self.config
-        entropy_weight = self.entropy_weight(updates)
+        entropy_weight = anneal_entropy(c, updates, self.updates)
         rollouts = self.auxiliary.imagined_rollouts
         imagined_value_weight = rollouts.config.critic_weight if rollouts else 1.0
         through_time = self.actor.context.learned_by_policy
@@ -339,18 +339,7 @@ class Learner:
             return jax.vmap(step)(now, jax.tree.map(lambda leaf: leaf[:, rows], batch))
 
         def epoch(now: Step, key: jax.Array) -> tuple[Step, Metrics]:
-            real = c.steps * self.auxiliary.seats.shape[1]
-            rows = minibatch_rows(key, real, c.minibatches, c.games, through_time)
-            if rollouts:
-                # Every minibatch has its share of them.
-                more = minibatch_rows(
-                    jax.random.fold_in(key, 1),
-                    rollouts.rows,
-                    c.minibatches,
-                    rollouts.replicas,
-                    True,
-                )
-                rows = jnp.concatenate([rows, real + more], axis=1)
+            rows = self.auxiliary.draw_minibatches(key, c, through_time)
             return jax.lax.scan(minibatch, now, rows)
 
         carry, parts = jax.lax.scan(epoch, (sets, optimiser), jax.random.split(key, c.epochs))

@@ -105,6 +105,13 @@ def entropies(logits: jax.Array, legal: jax.Array) -> jax.Array:
     return each.sum(axis=-1)
 
 
+def anneal_entropy(config: PPOConfig, updates: jax.Array, total: int) -> jax.Array:
+    """The weight of the entropy bonus after so many updates of a run's total."""
+    end = config.entropy if config.entropy_end is None else config.entropy_end
+    # A diagnosis may go on from the end of a run: the bonus must not turn negative there.
+    return config.entropy + (end - config.entropy) * jnp.minimum(updates, total) / total
+
+
 def ppo_loss(
     logits: jax.Array,
     value: jax.Array,

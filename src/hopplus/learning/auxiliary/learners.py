@@ -11,13 +11,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from hopplus.config import ConfigError, TrainConfig
+from hopplus.config import ConfigError, PPOConfig, TrainConfig
 from hopplus.games.game import Game
 from hopplus.learning.auxiliary.imagined_rollouts import ImaginedRollouts, act_without_goals
 from hopplus.learning.auxiliary.learner import AuxiliaryLearner, FitState
 from hopplus.learning.auxiliary.table import AUXILIARY_MODELS, warm_starts
 from hopplus.learning.auxiliary.transitions import Transitions
-from hopplus.learning.ppo import Batch, source_metrics
+from hopplus.learning.ppo import Batch, minibatch_rows, source_metrics
 from hopplus.models.part import Metrics
 from hopplus.players.actor import Actor
 from hopplus.players.parameters import PlayerParams
@@ -58,6 +58,16 @@ class AuxiliaryLearners:
             starts=self.imagined_rollouts.init(played) if self.imagined_rollouts else None,
             observed=jnp.tile(jnp.array([jnp.inf, -jnp.inf]), (len(self.seats), 1)),
         )
+
+    def draw_minibatches(self, key: jax.Array, c: PPOConfig, through_time: bool) -> jax.Array:
+        """[minibatches, ...] rows of a batch, for one pass over its real and its imagined ones."""
+        real, rollouts = c.steps * self.seats.shape[1], self.imagined_rollouts
+        rows = minibatch_rows(key, real, c.minibatches, c.games, through_time)
+        if rollouts is None:
+            return rows
+        key = jax.random.fold_in(key, 1)
+        more = minibatch_rows(key, rollouts.rows, c.minibatches, rollouts.replicas, True)
+        return jnp.concatenate([rows, real + more], axis=1)  # each has its share of them
 
     @jax.named_scope("models")
     def learn(
