@@ -223,6 +223,7 @@ FAULTS: Mapping[str, Fault] = MappingProxyType(
         ),
         "zero-goals-one-seat": Fault(
             f"goals of seat {SEAT} in imagination are zero",
+            seats="goal-mismatch",
             value_loss="goal-mismatch",
             learner=_imagined_rollouts(act=act_one_seat_without_goals),
             needs=("goal", "imagination"),
