@@ -30,7 +30,7 @@ class StructuredWorld(eqx.Module):
     thing: Layers  # actions here, kind, whether somebody comes -> logit of staying on the board
     legal: Layers  # surroundings -> a logit per action
     end: Layers  # seats and things left, time -> logit of the end
-    event: Layers | None  # things that go and one's share in them -> reward; linear, as they add up
+    event: Layers | None  # things that go and one's share in them -> reward
 
     def __init__(self, board: Board, hidden: int, key: jax.Array) -> None:
         keys = jax.random.split(key, 4)
@@ -42,8 +42,8 @@ class StructuredWorld(eqx.Module):
         self.thing = Layers(sizes, keys[1])
         self.legal = Layers((around + 1, hidden, board.actions), keys[2])
         self.end = Layers((board.kinds + 4, hidden, 1), keys[3])
-        told = board.kinds * (1 + board.walked)
-        self.event = Layers((told, 1), jax.random.fold_in(key, 4)) if board.common else None
+        told = (board.kinds * (1 + board.walked), hidden, 1)
+        self.event = Layers(told, jax.random.fold_in(key, 4)) if board.common else None
 
     def __call__(self, view: View, joint: jax.Array) -> Prediction:
         b = self.board
@@ -142,8 +142,8 @@ class StructuredWorld(eqx.Module):
         """[N] what the things [K, H*W] that go bring everybody, wherever that is; each seat calls
         kinds as it sees them."""
         own = np.array(self.board.own_kinds)  # [N, K]
-        # What goes is learned by itself; rewards are not to bend it.
-        going = jax.lax.stop_gradient(things * jax.nn.sigmoid(-stays)).sum(axis=1)  # [K]
+        # What goes is learned by itself, and is known as soon as that is likelier than not.
+        going = (things * (stays < 0)).sum(axis=1)  # [K]
         features = going[own]
         if arrivals is not None:
             shares = arrivals / jnp.maximum(arrivals.sum(axis=0), 1)  # [N, H*W]
