@@ -127,13 +127,13 @@ def test_who_remembers_a_trial_changes_with_its_episodes(name: str) -> None:
 
 def test_a_row_of_ones_own() -> None:
     game = make_game(GAME)
-    SCRIPTED.add("idle", Row(lambda game: scripted("random", game), lambda game: "as random"))
+    SCRIPTED.add("loafer", Row(lambda game: scripted("random", game), lambda game: "as random"))
     try:
-        assert player_names(game)["idle"] == "as random"
-        assert scripted("idle", game) == scripted("random", game)
+        assert player_names(game)["loafer"] == "as random"
+        assert scripted("loafer", game) == scripted("random", game)
     finally:
-        del SCRIPTED._rows["idle"]
-    with pytest.raises(ConfigError, match="no player is called 'idle'"):
-        scripted("idle", game)
+        del SCRIPTED._rows["loafer"]
+    with pytest.raises(ConfigError, match="no player is called 'loafer'"):
+        scripted("loafer", game)
     with pytest.raises(ConfigError, match="there is no module 'nowhere'"):
         scripted("nowhere:make", game)

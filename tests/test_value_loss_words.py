@@ -28,10 +28,7 @@ from hopplus.diagnosis.value_loss.courses import Course
 from hopplus.diagnosis.value_loss.diagnosis import ILLNESSES
 from hopplus.diagnosis.value_loss.experiments import AS_IT_IS, REAL_ONLY, Experiment
 from hopplus.diagnosis.value_loss.models import OpponentErrors, WorldErrors
-from hopplus.diagnosis.value_loss.sources import (
-    StepSource,
-    TargetErrors,
-)
+from hopplus.diagnosis.value_loss.sources import StepSource, TargetErrors, describe_cuts
 from tiny_diagnosis import (
     CONFIG,
     PPO,
@@ -73,6 +70,29 @@ def source(**given: Any) -> StepSource:
     return StepSource(**(usual | given))
 
 
+PLAYED: Any = SimpleNamespace(
+    plays=None, trajectory=SimpleNamespace(present=np.array([[[1, 1], [1, 0]], [[1, 1], [0, 0]]]))
+)
+
+
+def cutting(episodes: str = "any") -> Any:
+    """A learner of whose five steps two belong to episodes that go on after the unroll; that of
+    somebody who has left is none."""
+    unfinished = np.array([[[0, 0], [1, 1]], [[1, 0], [1, 0]]], bool)
+    return SimpleNamespace(
+        seats=[0, 1],
+        config=SimpleNamespace(episodes=episodes),
+        unfinished=lambda plays, trajectory: unfinished,
+    )
+
+
+def test_what_is_said_of_returns_that_an_unroll_cuts() -> None:
+    said = describe_cuts(cutting(), PLAYED)
+    assert said.startswith("Returns of 40% of the steps go on after the unroll")
+    assert "with the critic's value" in said
+    assert "not learned from" in describe_cuts(cutting("whole"), PLAYED)
+
+
 def losses(
     gae_lambda: float = 0.95,
     explained: float = 0.5,
@@ -84,9 +104,10 @@ def losses(
     config = replace(CONFIG, ppo=replace(PPO, gae_lambda=gae_lambda))
     early, late = ({"explained": [[value]]} for value in (0.9, explained))
     records = [early] * (updates - updates // 5) + [late] * (updates // 5)
-    subject: Any = SimpleNamespace(config=config, records=records)
+    subject: Any = SimpleNamespace(config=config, records=records, learner=cutting())
     seen = evidence(
         subject=subject,
+        lesson=PLAYED,
         sources={"real": [source(**given)]},
         targets=errors or TargetErrors(1.0, 1.0, 1.0),
     )

@@ -122,7 +122,7 @@ class Snowdrift(BoardGame):
         found, count = board.things[LETTER], self.config.drifts
         check_count(LETTER, len(found), count)
         if len(set(found)) < len(found):
-            raise ConfigError("the layout has two drifts in a cell")
+            raise ConfigError(f"the layout has two {LETTER} in a cell")
         drifts = jnp.asarray(found + [0] * (count - len(found)), jnp.int32)
         return self._start(walls, self.read_seats(board), drifts, np.arange(count) < len(found))
 

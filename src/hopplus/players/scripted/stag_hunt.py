@@ -67,7 +67,7 @@ class Wary(_Hunter):
         return jnp.bool_(False), jnp.int32(-1)
 
     def carry(self, memory: Memory, view: View) -> Memory:
-        return self._watch(memory, view)[0], jnp.int32(-1)
+        return self._watch(memory, view)  # nobody has hunted before the next episode's first step
 
     def decide(self, memory: Memory, view: View, key: jax.Array) -> Decision:
         memory = self._watch(memory, view)
