@@ -41,7 +41,9 @@ class CoinGame(BoardGame):
 
     @property
     def targets(self) -> Mapping[str, Target]:
-        others = ["other"] if self.seats == 2 else [f"other-{n}" for n in range(1, self.seats)]
+        names = ("own-coin", "next-coin", "second-coin", "third-coin")[: self.seats]
+        if self.seats == 2:
+            names = ("own-coin", "other-coin")
         return {
             name: Target(
                 self.seats + 1 + after,
@@ -51,7 +53,7 @@ class CoinGame(BoardGame):
                 common=True,
                 owner=after,
             )
-            for after, name in enumerate(["own", *others])
+            for after, name in enumerate(names)
         }
 
     @property
@@ -171,6 +173,6 @@ class CoinGame(BoardGame):
 def _drawing(owner: int) -> str:
     """A gold coin with a square of the owner's colour."""
     return (
-        "oval #8a6d1b 0 50 36 36 0; oval #f2c94c 0 50 32 32 0"
+        "oval #8a6d1b 0 50 36 36 0; oval #f8e3a0 0 50 32 32 0"
         f"; area {PALETTE[owner]} 0 28 22 50 0 72 -22 50"
     )
