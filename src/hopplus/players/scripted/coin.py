@@ -69,7 +69,7 @@ class Defector(Collector):
     """Takes whatever is nearest."""
 
     name: ClassVar[str] = "defector"
-    about: ClassVar[str] = "takes the nearest coin, whosever it is"
+    about: ClassVar[str] = "takes the nearest coin, whoever owns it"
 
     def defects(self, memory: Memory) -> jax.Array:
         return jnp.bool_(True)
