@@ -48,6 +48,8 @@ def _selecting(selector: Any) -> TrainConfig:
 def _searching(**changes: Any) -> TrainConfig:
     """What learns from a search, with settings of it, of its distillation, or of PPO changed."""
     groups = {"search": MCTS.search, "distil": MCTS.distil, "ppo": MCTS.ppo}
+    for name in changes:
+        assert any(hasattr(group, name) for group in groups.values()), name
     changed: dict[str, Any] = {
         name: replace(
             group, **{field: value for field, value in changes.items() if hasattr(group, field)}

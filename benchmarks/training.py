@@ -13,9 +13,9 @@ from hopplus.runs.folder import RunFolder, open_run
 def train_in(path: Path, config: TrainConfig) -> RunFolder | None:
     """The run of that folder, trained to its end; None if that was stopped."""
     run = open_run(path) if path.exists() else new_run(path, config)
+    names = ("game", "steps", "seed", "seeds", "ppo", "net", "parts", "imagine", "search", "distil")
     have = run.config()
-    alike = (have.game, have.steps, have.seed, have.seeds)
-    if alike != (config.game, config.steps, config.seed, config.seeds):
+    if any(getattr(have, name) != getattr(config, name) for name in names):
         raise ConfigError(f"{path} has other settings: take another --runs")
     if run.result() is None:
         with redirect_stdout(sys.stderr):

@@ -74,7 +74,7 @@ def test_takers_share_and_the_owner_among_them_is_harmed_in_part() -> None:
     assert play(text, (RIGHT, LEFT, STAY))[1].reward.tolist() == [0.5, 0.5, -2.0]
     _, outcome, _ = play(text, (RIGHT, STAY, UP))
     assert outcome.reward.tolist() == [0.5, 0.0, 0.5 - 2 / 2]
-    assert outcome.taken.tolist() == [0, 0, 1]
+    assert outcome.taken.tolist() == [1, 0, 0]  # its owner is among the takers
     _, outcome, _ = play(text, (RIGHT, LEFT, UP))
     np.testing.assert_allclose(outcome.reward, [1 / 3, 1 / 3, 1 / 3 - 2 * 2 / 3], atol=1e-6)
     assert outcome.took.tolist() == [[0, 0, 1], [0, 1, 0], [1, 0, 0]]
@@ -85,7 +85,7 @@ def test_harms_by_two_coins_add_up() -> None:
     assert outcome.reward.tolist() == [1.0, 1.0, -4.0]
     _, outcome, _ = play("0 b . \n 1 a . \n . . 2", (RIGHT, RIGHT, STAY))
     assert outcome.reward.tolist() == [-1.0, -1.0, 0.0]
-    assert outcome.taken.tolist() == [1, 1, 0]
+    assert outcome.taken.tolist() == [0, 1, 1]
 
 
 def test_players_swap_places_and_share_cells() -> None:
@@ -202,7 +202,8 @@ def assert_same_outcome(outcome: Any, board: plain.Board, expected: plain.Result
     seats = len(board.where)
     taken, took = [0] * seats, [[0] * seats for _ in range(seats)]
     for coin, takers in zip(board.coins, expected.takers, strict=True):
-        taken[coin.owner] += bool(takers)
+        if takers:
+            taken[min((coin.owner - seat) % seats for seat in takers)] += 1
         for seat in takers:
             took[seat][(coin.owner - seat) % seats] += 1
     assert outcome.taken.tolist() == taken

@@ -12,6 +12,7 @@ import pytest
 from hopplus.config import make_config
 from hopplus.games import make_game
 from hopplus.games.game import Game, views
+from hopplus.learning.auxiliary.world import _wrong
 from hopplus.models.structured_world import StructuredWorld
 from hopplus.models.world import board_of
 from hopplus.types import Sample
@@ -86,3 +87,8 @@ def test_rewards_of_what_others_take_are_learned(name: str, settings: dict[str, 
     assert hit.mean() > 0.2  # there is something to learn
     assert (wrong[hit] > 0.25).mean() < 0.1
     assert (wrong[~hit] > 0.25).mean() < 0.1
+    # Coins that come back by chance are no mistake of the model's.
+    judged = jax.jit(jax.vmap(lambda one: _wrong(learned, one, jnp.float32(1.0))))(fresh)
+    came = (fresh.after.planes > fresh.view.planes)[..., game.seats + 1 :].any(axis=(1, 2, 3))
+    assert (came.mean() > 0.2) == (name == "coin-v1")
+    assert judged["planes_wrong"].mean() < 0.1

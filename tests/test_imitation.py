@@ -157,6 +157,12 @@ def test_values_learn_what_the_search_hoped_for_where_it_is_trusted() -> None:
         assert kept is None
     found, _ = distilled(plain, None, DistilConfig(), None, *drawing)
     assert same(found, plain)
+    # What was played without search is no target of a policy later, but values still learn from it.
+    trusts = jnp.array([True, False])
+    plain = replace(plain, present=jnp.ones_like(plain.present, bool))
+    found, _ = distilled(plain, empty_replay(plain, 1), DistilConfig(), trusts, *drawing)
+    np.testing.assert_array_equal(found.present, plain.present & trusts[:, None])
+    np.testing.assert_array_equal(found.valued, plain.valued)
 
 
 def test_old_steps_are_learned_from() -> None:
@@ -188,13 +194,16 @@ def test_a_seat_that_does_not_trust_its_world_plays_its_policy() -> None:
 
     def logits_of(world: str, trusts: bool | None) -> Any:
         planner = planner_of("opponent", "world", world=world, simulations=12, trees=1)
+        planner = replace(planner, shows_own=True)
         params = mind_of(planner)
         given = replace(params, trusts=None if trusts is None else jnp.bool_(trusts))
         act = jit(planner.act)(given, planner.start(), view, jax.random.key(0))[1]
-        return act.logits, planner.actor.policy_and_value(params.policy, view, jnp.zeros(0))[0]
+        own = planner.actor.policy_and_value(params.policy, view, jnp.zeros(0))
+        return (*act.logits, act.value), (*own[0], own[1])  # what is chosen by, and the value
 
     unasked, policy = logits_of("learned", None)
-    assert not np.array_equal(unasked, policy)
+    assert not np.array_equal(unasked[:-1], policy[:-1])
+    assert abs(unasked[-1] - policy[-1]) > 1e-3
     np.testing.assert_array_equal(logits_of("learned", True)[0], unasked)
     np.testing.assert_allclose(logits_of("learned", False)[0], policy, rtol=1e-5)
     by_rules = [logits_of("true", trusts)[0] for trusts in (None, False)]

@@ -120,8 +120,8 @@ class TrainConfig(Settings):
     """Who sits where: learn, a scripted player or one's own (module:function), a run's (runs/a,
     runs/a@2, or runs/a#1@2 with the seed) or an exported player; all learn when not given."""
     train_against: Literal["all"] | None = None
-    """Who sits in the other seats of a single learner: all is every mixture of the game's scripted
-    players, drawn for each trial. Instead of --seats."""
+    """Who sits in the other seats of a single learner: all is every mixture of random players and
+    of those after each kind of thing, drawn for each trial. Instead of --seats."""
     steps: Annotated[int, Between(1, MOST_STEPS)] = 1_000_000
     """Environment steps of each seed at most; whole updates are played, one at least."""
     seeds: Annotated[int, Between(1, 4096)] = 1

@@ -305,7 +305,7 @@ FAULTS: Mapping[str, Fault] = MappingProxyType(
             config=lambda config: replace(config, game=config.game.with_large_rewards()),
         ),
         "monte-carlo": Fault(
-            "returns are Monte Carlo, of whole episodes",
+            "returns are Monte Carlo, in unrolls of 64 steps",
             value_loss="horizon",
             config=lambda config: replace(
                 config,

@@ -52,6 +52,7 @@ class CoinGame(BoardGame):
                 _drawing(after),
                 common=True,
                 owner=after,
+                returns=True,
             )
             for after, name in enumerate(names)
         }
@@ -102,13 +103,14 @@ class CoinGame(BoardGame):
         # [N, P, K] of whom each coin is, as each seat sees it
         kind = (state.owners - jnp.arange(c.seats)[:, None]) % c.seats
         kinds = kind[..., None] == jnp.arange(c.seats)
+        nearest = jnp.where(takes, kind, c.seats).min(axis=0)  # [P] to the takers, own first
         return after, Outcome(
             reward=reward.astype(jnp.float32),
             left=jnp.zeros(c.seats, bool),
             done=steps >= c.horizon,  # [9]
             illegal=~legal,
             took=(takes[..., None] & kinds).sum(axis=1).astype(jnp.int32),
-            taken=(owns & taken).sum(axis=1).astype(jnp.int32),
+            taken=(nearest[:, None] == jnp.arange(c.seats)).sum(axis=0).astype(jnp.int32),
         )
 
     def view(self, state: CoinState, seat: jax.Array | int) -> View:  # [10]

@@ -18,6 +18,7 @@ class Target(NamedTuple):
     drawing: str = ""  # as in `hopplus.games.sprites`; the letter on a disc where there is none
     common: bool = False  # whether others gain or lose, too, when one is taken
     owner: int | None = None  # whose they are, in seats after one's own; None for nobody's
+    returns: bool = False  # whether one that was taken comes back somewhere by chance
 
 
 class Game(Protocol):
@@ -46,7 +47,8 @@ class Game(Protocol):
     @property
     def targets(self) -> Mapping[str, Target]:
         """The kinds of things on the board, in the order of `Outcome.took`. Where they are owned,
-        every seat tells kinds as it sees them, and layouts as seat 0 does."""
+        every seat tells kinds as it sees them, `Outcome.taken` as the
+        nearest taker does (the owner itself, if it is one), and layouts as seat 0."""
 
     @property
     def hidden(self) -> str | None:

@@ -71,7 +71,9 @@ def distilled(
     if kept is None:
         return batch, None
     room, rows = kept.action.shape[1:]
-    kept = jax.tree.map(lambda old, new: old.at[:, updates % room].set(new), kept, batch)
+    # A policy that was played without search is nothing to come back to later.
+    worth = batch if trusts is None else replace(batch, present=batch.present & trusts[:, None])
+    kept = jax.tree.map(lambda old, new: old.at[:, updates % room].set(new), kept, worth)
     drawn = jax.random.randint(key, (games,), 0, jnp.minimum(updates + 1, room))
     which = drawn[jnp.arange(rows) % games]
     return jax.tree.map(lambda leaf: leaf[:, which, jnp.arange(rows)], kept), kept

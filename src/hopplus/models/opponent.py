@@ -27,17 +27,30 @@ class OpponentModel(eqx.Module):
         return jax.nn.log_softmax(jnp.where(view.legal, self.head(features), -jnp.inf))
 
 
-def others_views(view: View, legal: jax.Array) -> View:
+def others_views(
+    view: View, legal: jax.Array, own_kinds: tuple[tuple[int, ...], ...] | None = None
+) -> View:
     """[N - 1, ...] the views of the others as this seat takes them to be, in the seats' order; with
     everyone's legal actions [N, A], own first.
 
     Exact where seats see the whole board; where they do not, the others are taken to see as much.
+    Things that are somebody's keep the planes that they have for this seat, which models that learn
+    from such views get used to, unless it is said what it calls each seat's own kinds [N, K].
     """
     seats = len(legal)
+
+    def things(place: int) -> jax.Array:
+        rest = view.planes[..., seats:]  # obstacles first
+        return rest if own_kinds is None else rest[..., [0, *(1 + k for k in own_kinds[place])]]
+
     # Slices, because each place is known beforehand: a gather of single numbers is slow on CPU.
     planes = [
         jnp.concatenate(
-            [view.planes[..., place:seats], view.planes[..., :place], view.planes[..., seats:]],
+            [
+                view.planes[..., place:seats],
+                view.planes[..., :place],
+                things(place),
+            ],
             axis=-1,
         )
         for place in range(1, seats)

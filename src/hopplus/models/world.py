@@ -28,6 +28,7 @@ class Board:
     walked: bool = False  # some things are taken by walking onto them
     common: bool = False  # some, when they are taken, bring others something, too
     own_kinds: tuple[tuple[int, ...], ...] = ()  # [N, K] what one calls the kinds of each seat
+    returning: tuple[int, ...] = ()  # planes of things that come back by chance
 
     @property
     def kinds(self) -> int:
@@ -46,6 +47,7 @@ def board_of(game: Game) -> Board:
         walked=any(target.action is None for target in targets),
         common=any(target.common for target in targets),
         own_kinds=tuple(tuple(kinds_seen(game, -seat % seats).tolist()) for seat in range(seats)),
+        returning=tuple(target.plane for target in targets if target.returns),
     )
 
 
@@ -61,6 +63,8 @@ class Prediction(eqx.Module):
 
 class World(Protocol):
     """A learned world."""
+
+    board: Board
 
     def __call__(self, view: View, joint: jax.Array) -> Prediction:
         """The next state after [N] actions."""

@@ -11,6 +11,7 @@ from hopplus.config import ConfigError, SearchConfig, check
 from hopplus.games.game import Game
 from hopplus.models.opponent import others_views, predictor
 from hopplus.models.sampling import draw, drawn_by
+from hopplus.models.world import board_of
 from hopplus.planning.dynamics import (
     Chance,
     Dynamics,
@@ -89,6 +90,7 @@ class Planner(Around):
         logits = choice_of(found, leaf, c)
         if params.trusts is not None and c.world == "learned":
             logits = jnp.where(params.trusts, logits, leaf.prior)
+            found = replace(found, value=jnp.where(params.trusts, found.value, leaf.value))
         action = jnp.argmax(logits) if self.actor.greedy else draw(key_act, jnp.exp(logits))
         goal = jnp.zeros(self.actor.goal_size)
         # Seldom the search's own: with few draws of what the others do it hopes for luck.
@@ -147,6 +149,12 @@ class Planner(Around):
     def _leaf(self, player_params: PlayerParams, view: View, inferred: jax.Array) -> Leaf:
         return Leaf(*self.actor.policy_and_value(player_params.policy, view, inferred))
 
+    @property
+    def _own_kinds(self) -> tuple[tuple[int, ...], ...] | None:
+        """What this seat calls the kinds of each seat, where things are somebody's."""
+        owned = any(target.owner is not None for target in self.game.targets.values())
+        return board_of(self.game).own_kinds if owned else None
+
     def _others(self, player_params: PlayerParams) -> Others:
         """What the others do by models of them, or as oneself would in their place."""
         if player_params.opponents is not None:
@@ -155,7 +163,7 @@ class Planner(Around):
             return lambda observation, _, goals: predict(observation.view, observation.legal, goals)
 
         def as_oneself(observation: Observation, inferred: jax.Array, _: jax.Array) -> jax.Array:
-            theirs = others_views(observation.view, observation.legal)
+            theirs = others_views(observation.view, observation.legal, self._own_kinds)
             return jax.vmap(lambda view: self._leaf(player_params, view, inferred).prior)(theirs)
 
         return as_oneself
