@@ -56,6 +56,7 @@ SMALL = {
     "python -m benchmarks.soak": "--runs 1 --updates 2",
     "python -m benchmarks.faults": "--seeds 1 --faults none first-seat --healthy ppo"
     " --episodes 500 --steps 8192",
+    "python -m benchmarks.methods": "--only ppo --steps 4096 --seeds 1",
     "python -m benchmarks.pretrained": "--only goal --prepare --episodes 64 --epochs 1",
     "make": "--dry-run",  # what it would do; `make test` is what runs this
     "pytest": "--collect-only --quiet",  # `make test` runs them all
@@ -89,6 +90,7 @@ NOT_RUN = {
     "nvidia-cuda-mps-control -d": "a service of NVIDIA's driver",
     "tensorboard --logdir runs": "another program, which may not be there",
     "hopplus bench update --curve": "compiles HOP+ ten times; `bench update` is run in README.md",
+    "python -m benchmarks.breakdown --update hop-plus-mcts": "takes ten minutes; a test has another",
 }
 
 
