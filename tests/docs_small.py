@@ -90,7 +90,7 @@ NOT_RUN = {
     "nvidia-cuda-mps-control -d": "a service of NVIDIA's driver",
     "tensorboard --logdir runs": "another program, which may not be there",
     "hopplus bench update --curve": "compiles HOP+ ten times; `bench update` is run in README.md",
-    "python -m benchmarks.breakdown --update hop-plus-mcts": "takes ten minutes; a test has another",
+    "python -m benchmarks.breakdown --update hop-plus-mcts": "takes ten minutes",
 }
 
 
