@@ -109,7 +109,7 @@ class Runner:
         if program == "hopplus":
             return captured(lambda: _main(arguments), self.folder)
         if words[:2] == ["python", "-m"]:
-            return _subprocess([sys.executable, *arguments])
+            return _subprocess([sys.executable, *arguments], self.folder)
         if program == "python":
             return captured(lambda: _example(arguments), self.folder)
         if program == "pytest":
@@ -312,8 +312,12 @@ def _execute(text: str, namespace: dict[str, Any]) -> int:
     return 0
 
 
-def _subprocess(words: list[str]) -> Ended:
-    ended = subprocess.run(words, cwd=docs_small.ROOT, capture_output=True, text=True)
+def _subprocess(words: list[str], folder: Path = docs_small.ROOT) -> Ended:
+    # `benchmarks` is found from any folder.
+    path = os.pathsep.join([str(docs_small.ROOT), os.environ.get("PYTHONPATH", "")])
+    ended = subprocess.run(
+        words, cwd=folder, env=os.environ | {"PYTHONPATH": path}, capture_output=True, text=True
+    )
     return Ended(ended.returncode, ended.stdout, ended.stderr)
 
 
