@@ -5,7 +5,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from hopplus.learning.returns import hangs_on_value, lambda_returns, shared_reward
+from hopplus.learning.returns import (
+    hangs_on_value,
+    lambda_returns,
+    shared_reward,
+    worth_later,
+)
 
 
 def test_by_hand() -> None:
@@ -14,8 +19,7 @@ def test_by_hand() -> None:
         jnp.array([1.0, 0.0, 2.0]),
         jnp.array([1.0, 2.0, 3.0, 4.0]),
         jnp.ones(4, bool),
-        jnp.zeros(3, bool),
-        0.5,
+        jnp.full(3, 0.5),
         0.5,
     )
     # G2 = 2 + .5*4 = 4; G1 = 0 + .5*(.5*3 + .5*4) = 1.75; G0 = 1 + .5*(.5*2 + .5*1.75) = 1.9375
@@ -27,8 +31,7 @@ def test_an_ending_cuts() -> None:
         jnp.array([1.0, 5.0, 2.0]),
         jnp.array([1.0, 2.0, 3.0, 4.0]),
         jnp.ones(4, bool),
-        jnp.array([False, True, False]),
-        1.0,
+        worth_later(jnp.array([False, True, False]), 1.0),
         1.0,
     )
     np.testing.assert_allclose(found, [6.0, 5.0, 6.0])  # Monte-Carlo; the last episode goes on
@@ -39,9 +42,8 @@ def test_gae_by_its_definition(jitted: bool) -> None:
     rng = np.random.default_rng(0)
     reward, value, done = rng.normal(size=20), rng.normal(size=21), rng.random(20) < 0.2
     function = jax.jit(lambda_returns) if jitted else lambda_returns
-    found = function(
-        jnp.asarray(reward), jnp.asarray(value), jnp.ones(21, bool), jnp.asarray(done), 0.9, 0.7
-    )
+    worth = worth_later(jnp.asarray(done), 0.9)
+    found = function(jnp.asarray(reward), jnp.asarray(value), jnp.ones(21, bool), worth, 0.7)
     for t in range(20):  # sum over k of (discount * mix)^k delta_{t+k}, up to the ending
         advantage, weight = 0.0, 1.0
         for k in range(t, 20):
@@ -59,8 +61,7 @@ def test_values_of_a_seat_that_has_left_mean_nothing() -> None:
             jnp.array([0.0, 1.0, 0.0, 8.0]),
             jnp.array([1.0, 2.0, nonsense, nonsense, nonsense]),
             jnp.array([True, True, False, False, False]),
-            jnp.array([False, False, False, True]),
-            0.5,
+            worth_later(jnp.array([False, False, False, True]), 0.5),
             0.5,
         )
 
@@ -73,7 +74,7 @@ def test_returns_that_hang_on_the_last_value() -> None:
     """[T, B] endings of two games, and [B, n] who goes on gaining after the last step."""
     done = jnp.array([[0, 0], [1, 0], [0, 0], [0, 1]], bool)
     goes_on = jnp.array([[True, False], [True, True]])
-    hanging = hangs_on_value(done, goes_on).astype(int)
+    hanging = hangs_on_value(worth_later(done, 1.0), goes_on).astype(int)
     # Of the first game only what followed its ending, of the seat that had not left; of the second,
     # which ended with the last step, nothing.
     assert hanging[:, 0].tolist() == [[0, 0], [0, 0], [1, 0], [1, 0]]
@@ -85,3 +86,19 @@ def test_prosociality() -> None:
     np.testing.assert_array_equal(shared_reward(reward, 0.0), reward)
     np.testing.assert_allclose(shared_reward(reward, 1.0), [[3.0] * 4])
     np.testing.assert_allclose(shared_reward(reward, 0.25), [[4.5, 4.5, 1.5, 1.5]])
+
+
+def test_returns_over_a_trial_by_hand() -> None:
+    """Two episodes of a trial, of two steps and of one, then another trial."""
+    done = jnp.array([False, True, True, False])
+    episode_next = jnp.array([0, 1, 0, 0])
+    worth = worth_later(done, 0.9, episode_next, 0.5)
+    np.testing.assert_allclose(worth, [0.9, 0.5, 0.0, 0.9])
+    given = jnp.array([1.0, 2.0, 4.0, 8.0]), jnp.array([0.0, 1.0, 2.0, 3.0, 10.0])
+    found = lambda_returns(*given, jnp.ones(5, bool), worth, 1.0)
+    # G3 = 8 + .9*10; G2 = 4, the trial ends; G1 = 2 + .5*4; G0 = 1 + .9*4
+    np.testing.assert_allclose(found, [4.6, 4.0, 4.0, 17.0])
+    hanging = hangs_on_value(worth[:, None], jnp.ones((1, 1), bool))
+    assert hanging[:, 0, 0].tolist() == [False, False, False, True]
+    # Each episode for itself, unless it is said what a later one is worth.
+    np.testing.assert_allclose(worth_later(done, 0.9, episode_next), [0.9, 0.0, 0.0, 0.9])

@@ -71,7 +71,7 @@ def test_targets_by_hand() -> None:
     subject = faulty(None)
     lab, learner = subject.laboratory, subject.learner
     lesson = replica_of(lab.update(subject.learning, lab.as_it_is())[2], 0)
-    found = compare_targets(learner, lesson.trajectory)
+    found = compare_targets(learner, lesson)
     play = jax.device_get(lesson.trajectory)
 
     def error(gae_lambda: float) -> float:

@@ -66,6 +66,10 @@ class PPOConfig(Settings):
     """Largest norm of a gradient."""
     discount: Share = 1.0
     """What a reward is worth a step later; below 1, near hares beat far stags on large boards."""
+    trial_discount: Share = 0.0
+    """What a reward is worth an episode later in the same trial: above 0, returns and values run on
+    over the episodes of a trial, and the policy is told which of them it is in. At 0 each episode
+    is played for itself."""
     gae_lambda: Share = 0.95
     """GAE's lambda; 1 is the Monte-Carlo return."""
     episodes: Literal["any", "whole"] = "any"
@@ -112,8 +116,9 @@ class TrainConfig(Settings):
     memory: MemoryConfig = field(default_factory=MemoryConfig)
     context: str | None = None
     """What a player makes of the others, which its policy and its models of them are given: a name
-    of the table (none, recurrent, goals, belief, oracle) or module:attribute for one's own. When
-    not given, what --memory.kind and --parts ask for."""
+    of the table (none, recurrent, goals, belief, oracle, episodes) or module:attribute for one's
+    own; several with + between them, as in oracle+recurrent. When not given, what --memory.kind
+    and --parts ask for."""
     trial: Annotated[int, Between(1, FOR_EVER)] = 1
     """Episodes of a trial: as many are played against the same co-players, where it is drawn."""
     seats: str | None = None
@@ -142,6 +147,7 @@ class TrainConfig(Settings):
         if self.train_against and self.seats:
             raise ConfigError("--seats and --train-against both say who sits there: give one")
         check_parts(self.parts)
+        self._check_trial_discount()
         self._check_context()
         ppo, alone = self.ppo, self.ppo.prosociality == 0
         if self.search.simulations:
@@ -167,8 +173,19 @@ class TrainConfig(Settings):
             held = imagine.critic_weight == 1 or imagine.critic_on == "both"
             allowed = "1 where --imagine.critic-on is real: no imagined step is weighed then"
             check(held, "imagine.critic_weight", imagine.critic_weight, allowed)
-            held = imagine.goals == "inferred" or self.context_name == "goals"
+            held = imagine.goals == "inferred" or self.context_names == ("goals",)
             check(held, "imagine.goals", imagine.goals, "inferred without --parts goal")
+
+    def _check_trial_discount(self) -> None:
+        given = self.ppo.trial_discount
+
+        def check_here(held: bool, allowed: str) -> None:
+            check(held or given == 0, "ppo.trial_discount", given, allowed)
+
+        check_here(1 < self.stays < FOR_EVER, "0 without trials: give --trial")
+        planned = self.search.simulations or "imagination" in self.parts
+        check_here(not planned, "0 with a search or imagination, which end with the episode")
+        check_here(self.ppo.episodes == "any", "0 with --ppo.episodes whole")
 
     def _check_context(self) -> None:
         """That there is one answer to what a player makes of the others."""
@@ -181,14 +198,19 @@ class TrainConfig(Settings):
                 f"{' and '.join(asked.values())} each say what a player makes of the others: give"
                 f" one, such as --parts {rest or 'with neither'}"
             )
-        name = self.context_name
-        if self.context and asked and name not in asked:
+        names = self.context_names
+        if self.context and asked and not asked.keys() & set(names):
             said = next(iter(asked.values()))
-            raise ConfigError(f"--context is {name} but {said} is given too: leave one out")
+            raise ConfigError(f"--context is {self.context} but {said} is given too: leave one out")
         needs = {"recurrent": "--memory.kind", "goals": "--parts goal", "belief": "--parts belief"}
-        if name in needs and not asked:
-            raise ConfigError(f"--context {name} needs {needs[name]}")
-        if name == "oracle" and not (self.train_against or MIXED in (self.seats or "")):
+        for name in names:
+            if name in needs and name not in asked:
+                raise ConfigError(f"--context {name} needs {needs[name]}")
+        if "goals" in names and len(names) > 1:
+            raise ConfigError(f"--context is {self.context}: goals are not joined with another yet")
+        if "episodes" in names and not 1 < self.stays < FOR_EVER:
+            raise ConfigError("--context episodes needs trials: --trial 2 or more")
+        if "oracle" in names and not (self.train_against or MIXED in (self.seats or "")):
             raise ConfigError("--context oracle needs others to be drawn: --train-against all, say")
         if self.memory.kind == "none":
             return
@@ -208,9 +230,14 @@ class TrainConfig(Settings):
         return {name: said for name, (given, said) in words.items() if given}
 
     @property
-    def context_name(self) -> str:
+    def context_names(self) -> tuple[str, ...]:
         """Of what a player makes of the others, in the table of contexts."""
-        return self.context or next(iter(self._contexts_asked), "none")
+        asked = self.context or next(iter(self._contexts_asked), "none")
+        names = dict.fromkeys(asked.split("+"))
+        # Goals stand alone so far; what they remember goes on from episode to episode anyway.
+        if self.ppo.trial_discount and "goals" not in names:
+            names["episodes"] = None
+        return tuple(name for name in names if name != "none" or len(names) == 1)
 
     @property
     def stays(self) -> int:

@@ -216,7 +216,7 @@ def target_audit(learner: Learner, before: Learning, lesson: Lesson, replica: in
     last = jax.tree.map(lambda leaf: leaf[:, learner.seats], lesson.plays.view)
     after = learner.values(param_sets, lesson.plays.memory[learner.learning], last)
     present_after = jax.vmap(learner.game.present)(lesson.plays.state)
-    returns = _returns(learner, trajectory, np.asarray(after), np.asarray(present_after))
+    returns = _returns(learner, lesson, np.asarray(after), np.asarray(present_after))
     truth = {
         "value": np.asarray(trajectory.act.value),
         "log_prob": np.asarray(trajectory.act.log_prob),
@@ -246,10 +246,14 @@ def target_audit(learner: Learner, before: Learning, lesson: Lesson, replica: in
 
 
 def _returns(
-    learner: Learner, trajectory: Trajectory, after: np.ndarray, present_after: np.ndarray
+    learner: Learner, lesson: Lesson, after: np.ndarray, present_after: np.ndarray
 ) -> np.ndarray:
     """[T, B, N] lambda returns of the learning seats, step by step from the last one on."""
-    c, seats = learner.config, learner.seats
+    c, seats, trajectory = learner.config, learner.seats, lesson.trajectory
+    number, after_all = np.asarray(trajectory.episode), np.asarray(lesson.plays.episode)
+    episode_next = np.concatenate([number, after_all[None]])[1:]
+    between = np.where(episode_next > 0, c.trial_discount, 0.0)
+    worth = np.where(np.asarray(trajectory.outcome.done), between, learner.discount)
     reward = _shared(np.asarray(trajectory.outcome.reward, np.float64), c.prosociality)
     value = np.asarray(trajectory.act.value, np.float64)
     there = np.asarray(trajectory.present) | (c.prosociality > 0)
@@ -261,8 +265,7 @@ def _returns(
     for step in reversed(range(len(reward))):
         gae_lambda = np.where(next_there, c.gae_lambda, 1.0)
         ahead = (1 - gae_lambda) * next_value + gae_lambda * later
-        done = np.asarray(trajectory.outcome.done)[step][:, None]
-        later = reward[step] + learner.discount * np.where(done, 0.0, ahead)
+        later = reward[step] + worth[step][:, None] * ahead
         found[step] = later
         next_value, next_there = value[step], there[step]
     return found

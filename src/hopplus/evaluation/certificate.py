@@ -52,7 +52,7 @@ class Certificate:
 
     def __post_init__(self) -> None:
         config = self.config
-        if config.parts or config.context_name != "none" or config.search.simulations:
+        if config.parts or config.context_names != ("none",) or config.search.simulations:
             raise ConfigError(
                 "reference players are plain PPO: leave parts, context, memory and search out"
             )

@@ -24,7 +24,13 @@ from hopplus.learning.ppo import (
     ppo_loss,
     replay_rows,
 )
-from hopplus.learning.returns import episode_metrics, hangs_on_value, lambda_returns, shared_reward
+from hopplus.learning.returns import (
+    episode_metrics,
+    hangs_on_value,
+    lambda_returns,
+    shared_reward,
+    worth_later,
+)
 from hopplus.learning.search_distillation import distillation_loss, distilled, empty_replay
 from hopplus.models.nets import ActorCritic
 from hopplus.models.part import Metrics
@@ -239,16 +245,16 @@ class Learner:
         present_after = jax.vmap(self.game.present)(plays.state)
         present = jnp.concatenate([trajectory.present, present_after[None]])[:, :, seats]
         reward = self.credit(trajectory.outcome.reward, c.prosociality)[:, :, seats]
-        over_seats = jax.vmap(lambda_returns, in_axes=(1, 1, 1, None, None, None), out_axes=1)
-        over_games = jax.vmap(over_seats, in_axes=(1, 1, 1, 1, None, None), out_axes=1)
+        over_seats = jax.vmap(lambda_returns, in_axes=(1, 1, 1, None, None), out_axes=1)
+        over_games = jax.vmap(over_seats, in_axes=(1, 1, 1, 1, None), out_axes=1)
         # A prosocial seat goes on gaining after it has left, so its value goes on too.
         valued = jnp.ones_like(present) if c.prosociality > 0 else present
-        done = trajectory.outcome.done
-        returns = over_games(reward, value, valued, done, self.discount, c.gae_lambda)
+        worth = self.worth_later(plays, trajectory)
+        returns = over_games(reward, value, valued, worth, c.gae_lambda)
         counted = ~self.unfinished(plays, trajectory) | (c.episodes == "any")
         remembered: dict[str, Any] = {}
         if self.actor.context.learned_by_policy:  # its loss goes through the memories again
-            shape = (*done.shape, len(seats))
+            shape = (*worth.shape, len(seats))
             remembered = {
                 "before": trajectory.memory[self.learning],
                 "begins": jnp.broadcast_to(trajectory.begins[..., None], shape),
@@ -270,10 +276,17 @@ class Learner:
         count = 1 if self.actor.shares_params else len(seats)
         return self.assemble(steps, count)
 
+    def worth_later(self, plays: Play, trajectory: Trajectory) -> jax.Array:
+        """[T, B] what comes after each step is worth at it."""
+        episode_next = jnp.concatenate([trajectory.episode, plays.episode[None]])[1:]
+        between = self.config.trial_discount
+        return worth_later(trajectory.outcome.done, self.discount, episode_next, between)
+
     def unfinished(self, plays: Play, trajectory: Trajectory) -> jax.Array:
         """[T, B, n] bool, the return of a step hangs on the value at the end of the unroll."""
         present = jax.vmap(self.game.present)(plays.state)[:, self.seats]
-        return hangs_on_value(trajectory.outcome.done, present | (self.config.prosociality > 0))
+        worth = self.worth_later(plays, trajectory)
+        return hangs_on_value(worth, present | (self.config.prosociality > 0))
 
     def replayed(self, context: Params, part: Batch) -> Batch:
         """Whole games of a set with the context as it would be now: rows [k * T * g] of real ones,

@@ -11,36 +11,46 @@ def lambda_returns(
     reward: jax.Array,
     value: jax.Array,
     valued: jax.Array,
-    done: jax.Array,
-    discount: float,
+    discount: jax.Array,
     gae_lambda: float,
 ) -> jax.Array:
-    """[T] returns of one seat in one stream of games, from [T] rewards and endings.
+    """[T] returns of one seat in one stream of games, from [T] rewards.
 
     `value` and `valued` are [T + 1]: before each step, and after the last one. With V the values,
 
-        G_t = r_t + discount * ((1 - lambda) V_{t+1} + lambda G_{t+1}),    0 beyond an ending,
+        G_t = r_t + discount_t * ((1 - lambda) V_{t+1} + lambda G_{t+1}),
 
-    so that G - V is the generalised advantage estimate GAE(lambda) (Schulman et al. 2016) and
-    lambda = 1 the Monte-Carlo return. Where a step is not `valued`, because the seat has left and
-    its value means nothing, the return is carried on whole.
+    where `discount` [T] is what comes after a step is worth, 0 beyond an ending (`worth_later`), so
+    that G - V is the generalised advantage estimate GAE(lambda) (Schulman et al. 2016) and lambda =
+    1 the Monte-Carlo return. Where a step is not `valued`, because the seat has left and its value
+    means nothing, the return is carried on whole.
     """
     mix_next = jnp.where(valued[1:], gae_lambda, 1.0)
 
     def step(later: jax.Array, now: tuple[jax.Array, ...]) -> tuple[jax.Array, jax.Array]:
-        reward, value_next, mix_next, done = now
-        ahead = (1 - mix_next) * value_next + mix_next * later
-        gained = reward + discount * jnp.where(done, 0.0, ahead)
+        reward, value_next, mix_next, discount = now
+        gained = reward + discount * ((1 - mix_next) * value_next + mix_next * later)
         return gained, gained
 
     beyond = jnp.where(valued[-1], value[-1], 0.0)
-    return jax.lax.scan(step, beyond, (reward, value[1:], mix_next, done), reverse=True)[1]
+    return jax.lax.scan(step, beyond, (reward, value[1:], mix_next, discount), reverse=True)[1]
 
 
-def hangs_on_value(done: jax.Array, goes_on: jax.Array) -> jax.Array:
-    """[T, B, n] bool, the return of a step hangs on the value at the end of the unroll: no episode
-    ended [T, B] from there on, and the seat goes on gaining then [B, n]."""
-    over = jnp.flip(jnp.cumsum(jnp.flip(done, axis=0), axis=0), axis=0) > 0
+def worth_later(
+    done: jax.Array, discount: float, episode_next: jax.Array | None = None, between: float = 0.0
+) -> jax.Array:
+    """[...] what comes after each step is worth: nothing beyond the end of an episode; or, from one
+    to the next of the same trial, so much `between` them, with the number of the episode [...] that
+    the next step is of."""
+    if between == 0 or episode_next is None:
+        return jnp.where(done, 0.0, discount)
+    return jnp.where(done, jnp.where(episode_next > 0, between, 0.0), discount)
+
+
+def hangs_on_value(worth: jax.Array, goes_on: jax.Array) -> jax.Array:
+    """[T, B, n] bool, the return of a step hangs on the value at the end of the unroll: what comes
+    later was worth something [T, B] all the way, and the seat goes on gaining then [B, n]."""
+    over = jnp.flip(jnp.cumsum(jnp.flip(worth == 0, axis=0), axis=0), axis=0) > 0
     return ~over[..., None] & goes_on
 
 

@@ -47,7 +47,7 @@ def diagnose_value_loss(
     sources = describe_sources(lesson)
     on_step("looked at what values learn from")
     models = (lab, param_sets, lesson.trajectory)
-    targets, world = compare_targets(learner, lesson.trajectory), measure_world(*models)
+    targets, world = compare_targets(learner, lesson), measure_world(*models)
     # Without imagination, models of the others have no part in what values learn.
     opponents = measure_opponents(*models) if world else None
     apart = compare_goals(*models)

@@ -8,8 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from hopplus.learning.learner import Learner, Lesson
-from hopplus.learning.returns import lambda_returns, shared_reward
-from hopplus.types import Trajectory
+from hopplus.learning.returns import hangs_on_value, lambda_returns, shared_reward
 
 QUANTILES = (0.0, 0.05, 0.5, 0.95, 1.0)
 
@@ -78,25 +77,24 @@ class TargetErrors:
     gae: float  # with lambda 0.95
 
 
-def compare_targets(learner: Learner, trajectory: Trajectory) -> TargetErrors:
-    """Of one replica, by the returns of the episodes that ended in it."""
-    seats, c = learner.seats, learner.config
+def compare_targets(learner: Learner, lesson: Lesson) -> TargetErrors:
+    """Of one replica, by the returns of what ended in it."""
+    seats, c, trajectory = learner.seats, learner.config, lesson.trajectory
     value = trajectory.act.value[:, :, seats]
     present = trajectory.present[:, :, seats]
     reward = shared_reward(trajectory.outcome.reward, c.prosociality)[:, :, seats]
-    done = trajectory.outcome.done
-    # Only steps whose episode ends within the lesson: nothing then hangs on the value at its end.
-    ends = np.asarray(jnp.flip(jnp.cumsum(jnp.flip(done, 0), axis=0), 0) > 0)
+    worth = learner.worth_later(lesson.plays, trajectory)
     if c.prosociality > 0:  # who has left goes on gaining
         present = jnp.ones_like(present)
-    counted = np.asarray(present) & ends[:, :, None]
+    # Only what ends within the lesson: nothing then hangs on the value at its end.
+    counted = np.asarray(present & ~hangs_on_value(worth, jnp.ones_like(present[0])))
 
     def error(gae_lambda: float) -> float:
         after = jnp.concatenate([value, jnp.zeros_like(value[:1])])
         there = jnp.concatenate([present, jnp.zeros_like(present[:1])])
-        over_seats = jax.vmap(lambda_returns, in_axes=(1, 1, 1, None, None, None), out_axes=1)
-        over_games = jax.vmap(over_seats, in_axes=(1, 1, 1, 1, None, None), out_axes=1)
-        returns = over_games(reward, after, there, done, learner.discount, gae_lambda)
+        over_seats = jax.vmap(lambda_returns, in_axes=(1, 1, 1, None, None), out_axes=1)
+        over_games = jax.vmap(over_seats, in_axes=(1, 1, 1, 1, None), out_axes=1)
+        returns = over_games(reward, after, there, worth, gae_lambda)
         off = np.asarray((returns - value) ** 2)
         return float(off[counted].mean()) if counted.any() else float("nan")
 

@@ -28,6 +28,7 @@ from hopplus.play.introspection import Telling, actor_of
 from hopplus.play.lineup import Lineup, make_lineup
 from hopplus.play.rollout import Play, start
 from hopplus.play.seating import Seating
+from hopplus.players.context.context import goal_size
 from hopplus.players.planner import Planner
 from hopplus.players.player import Player
 from hopplus.runs.folder import RunFolder
@@ -154,7 +155,7 @@ def goals_of(player: Player) -> str:
     """What a player knows of the others' goals: belief, inferred, or none."""
     actor = actor_of(player)
     # A memory that the policy has learned to keep is about everything, and nobody can read it.
-    if actor is None or not actor.context.size or actor.context.learned_by_policy:
+    if actor is None or not goal_size(actor.context) or actor.context.learned_by_policy:
         return "none"
     return "belief" if actor.context.gives_chances else "inferred"
 

@@ -18,7 +18,7 @@ from hopplus.learning.auxiliary.transitions import (
     push,
 )
 from hopplus.learning.ppo import Batch, source_metrics
-from hopplus.learning.returns import lambda_returns, shared_reward
+from hopplus.learning.returns import lambda_returns, shared_reward, worth_later
 from hopplus.models.part import Metrics
 from hopplus.models.sampling import draw
 from hopplus.models.world import World
@@ -202,8 +202,9 @@ class ImaginedRollouts:
                 reward = jnp.zeros_like(reward)
         value = jnp.append(rollout.act.value, rollout.last, axis=0)
         valued = jnp.ones(value.shape, bool)
-        over_replicas = jax.vmap(lambda_returns, in_axes=(1, 1, 1, 1, None, None), out_axes=1)
-        returns = over_replicas(reward, value, valued, rollout.ended, ppo.discount, ppo.gae_lambda)
+        over_replicas = jax.vmap(lambda_returns, in_axes=(1, 1, 1, 1, None), out_axes=1)
+        worth = worth_later(rollout.ended, ppo.discount)
+        returns = over_replicas(reward, value, valued, worth, ppo.gae_lambda)
         present = jnp.broadcast_to(open_, returns.shape)
         steps = Batch(
             view=rollout.view,

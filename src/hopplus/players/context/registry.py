@@ -8,7 +8,9 @@ from hopplus.games.game import Game
 from hopplus.models.goal import GoalPart
 from hopplus.players.context.belief import BeliefContext
 from hopplus.players.context.context import Context, NoContext
+from hopplus.players.context.episodes import EpisodesContext
 from hopplus.players.context.goals import GoalsContext
+from hopplus.players.context.joined import join
 from hopplus.players.context.oracle import OracleContext
 from hopplus.players.context.recurrent import RecurrentContext
 from hopplus.players.scripted import mixed_names
@@ -42,6 +44,10 @@ def _make_oracle(game: Game, config: TrainConfig) -> Context:
     return OracleContext(game.seats - 1, kinds)
 
 
+def _make_episodes(game: Game, config: TrainConfig) -> Context:
+    return EpisodesContext(game.seats - 1, config.trial)
+
+
 CONTEXTS: Registry[MakeContext] = Registry(
     "context",
     {
@@ -50,10 +56,11 @@ CONTEXTS: Registry[MakeContext] = Registry(
         "goals": _make_goals,
         "belief": _make_belief,
         "oracle": _make_oracle,
+        "episodes": _make_episodes,
     },
 )
 
 
 def make_context(game: Game, config: TrainConfig) -> Context:
-    """What the players of a run make of the others, by the name that its settings give."""
-    return CONTEXTS[config.context_name](game, config)
+    """What the players of a run make of the others, by the names that its settings give."""
+    return join(*(CONTEXTS[name](game, config) for name in config.context_names))

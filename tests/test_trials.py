@@ -1,0 +1,180 @@
+"""Returns that run over a trial, and players that are told several things at once."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from hopplus.cli import main
+from hopplus.config import CoinConfig, MemoryConfig, NetConfig, PPOConfig, TrainConfig
+from hopplus.diagnosis.audit import target_audit
+from hopplus.games import make_game
+from hopplus.learning.from_run import make_learner
+from hopplus.learning.learner import Learning, Lesson
+from hopplus.players.context.context import Context, goal_size
+from hopplus.players.context.episodes import EpisodesContext
+from hopplus.players.context.joined import JoinedContext
+from hopplus.players.context.oracle import OracleContext
+from hopplus.players.context.recurrent import RecurrentContext
+from hopplus.players.context.registry import make_context
+from hopplus.types import View
+from refusals import refused
+from tiny_hop_plus import jit
+
+PPO = PPOConfig(games=6, unroll=11, minibatches=2, epochs=1, trial_discount=0.5)
+CONFIG = TrainConfig(
+    game=CoinConfig(size=3, horizon=4),
+    net=NetConfig(hidden=8),
+    ppo=PPO,
+    memory=MemoryConfig("trial", size=5),
+    context="oracle+recurrent",
+    trial=3,
+    seats="learn,cooperator|grudger",
+    steps=PPO.steps * 4,
+)
+EPISODE = replace(CONFIG, memory=MemoryConfig("episode", size=5))
+
+
+def joined(config: TrainConfig = CONFIG) -> JoinedContext:
+    context = make_context(make_game(config.game), config)
+    assert isinstance(context, JoinedContext)
+    return context
+
+
+def a_view() -> View:
+    game = make_game(CONFIG.game)
+    return game.view(game.init(jax.random.key(3)), jnp.int32(0))
+
+
+def test_it_is_told_what_each_of_them_says() -> None:
+    context = joined()
+    kinds = [type(one) for one in context.contexts]
+    assert kinds == [OracleContext, RecurrentContext, EpisodesContext]
+    assert context.size == 2 + 5 + 1
+    params = context.init(jax.random.key(0))
+    memory = context.meet(context.start(), jnp.array([1]))
+    memory, said = context.infer(params, memory, a_view())
+    assert said[:2].tolist() == [0, 1]  # the grudger, of two
+    alone = context.contexts[1]
+    remembered = alone.infer(params[1], alone.start(), a_view())[1]
+    np.testing.assert_allclose(said[2:7], remembered)
+    assert np.abs(remembered).max() > 0
+    assert said[7] == 0
+    # Models of the others are told what is about each: who it is.
+    assert goal_size(context) == 2
+    assert context.about_others(said).tolist() == [[0, 1]]
+
+
+def test_who_tells_nothing_of_the_others_is_passed_over() -> None:
+    first, oracle = EpisodesContext(1, 3), OracleContext(1, 2)
+    context = JoinedContext((first, oracle))
+    assert context.about_others(jnp.array([0.5, 1.0, 0.0])).tolist() == [[1, 0]]
+    nobody: Context = JoinedContext((first, first))
+    assert goal_size(nobody) == 0
+
+
+@pytest.mark.parametrize("config", [CONFIG, EPISODE], ids=["trial", "episode"])
+def test_each_carries_on_as_it_would_alone(config: TrainConfig) -> None:
+    context = joined(config)
+    params = context.init(jax.random.key(0))
+    memory = context.meet(context.start(), jnp.array([1]))
+    shares = []
+    for _ in range(4):
+        memory, said = context.infer(params, memory, a_view())
+        shares.append(float(said[-1]))
+        before, memory = memory, context.carry(memory, a_view())
+        kept = before[1] if config.memory.kind == "trial" else jnp.zeros(5)
+        np.testing.assert_array_equal(memory[1], kept)
+        assert memory[0].tolist() == [0, 1]
+    assert shares == [0, 0.5, 1, 1]  # a longer trial than it knows stays at its last episode
+
+
+def first_update(config: TrainConfig) -> tuple[Learning, Lesson]:
+    learner = make_learner(config, {})
+
+    def updated(key: jax.Array) -> tuple[Learning, Lesson]:
+        now = learner.update(learner.init(key))[0]
+        return now, learner.update_shown(now)[2]
+
+    now, lesson = jit(updated)(jax.random.key(0))
+    return now, lesson
+
+
+def test_learning_sees_what_play_saw_and_returns_run_over_the_trial() -> None:
+    learner = make_learner(CONFIG, {})
+    now, lesson = first_update(CONFIG)
+    batch = lesson.batch
+    # What is inferred anew with the parameters that played is what the policy was told.
+    params = now.params[learner.learning]
+    again = jit(jax.vmap(learner.replayed))(params.context, batch).inferred
+    np.testing.assert_allclose(again, batch.inferred, atol=1e-5)
+    numbers = np.unique(np.asarray(batch.inferred)[..., -1])
+    assert numbers.tolist() == [0, 0.5, 1]
+    # Returns, added up by other code.
+    replicas = replace(now, params=jax.tree.map(lambda leaf: leaf[None], now.params))
+    found = target_audit(learner, replicas, lesson, 0)
+    assert max(found.returns) < 1e-4
+    # The last step of an episode gains from the next one, unless the trial is over.
+    trajectory, returns = lesson.trajectory, np.asarray(batch.returns).reshape(11, 6)
+    done, episode = np.asarray(trajectory.outcome.done), np.asarray(trajectory.episode)
+    reward = np.asarray(trajectory.outcome.reward)[..., 0]
+    last = done & (episode == 2)
+    np.testing.assert_allclose(returns[last], reward[last], atol=1e-6)
+    ends = (done & (episode < 2))[:-1]
+    value, later = np.asarray(trajectory.act.value)[1:, :, 0], returns[1:]
+    ahead = (1 - PPO.gae_lambda) * value + PPO.gae_lambda * later
+    np.testing.assert_allclose(returns[:-1][ends], (reward[:-1] + 0.5 * ahead)[ends], atol=1e-5)
+    assert last.any()
+    assert np.abs(ahead[ends]).max() > 0.01
+
+
+def test_the_policy_improves_the_memory_and_not_what_it_is_told() -> None:
+    learner = make_learner(CONFIG, {})
+    before = jit(learner.init)(jax.random.key(0)).params[learner.learning].context
+    after = first_update(CONFIG)[0].params[learner.learning].context
+    np.testing.assert_array_equal(before[0], after[0])  # that it is an oracle
+    assert any(
+        np.any(a != b)
+        for a, b in zip(jax.tree.leaves(before[1]), jax.tree.leaves(after[1]), strict=True)
+    )
+
+
+def test_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    small = (
+        "--game coin-v1 --game.size 3 --game.horizon 4 --net.hidden 8 --ppo.games 4 --ppo.unroll 6"
+        " --ppo.minibatches 2 --ppo.epochs 1 --steps 48 --ppo.trial-discount 0.9"
+    )
+    seats = "--trial 3 --seats learn,cooperator|grudger --name a"
+    assert main(f"train ppo {small} {seats}".split()) == 0
+    assert main(["evaluate", "runs/a", "--episodes", "8", "--games", "4"]) == 0
+    assert main(["replay", "runs/a", "--json"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ("ppo --ppo.trial-discount 0.9", "0 without trials"),
+        ("hop-plus-trial --ppo.trial-discount 0.9", "0 with a search or imagination"),
+        ("hop --trial 3 --ppo.trial-discount 0.9", "0 with a search or imagination"),
+        ("ppo --trial 3 --ppo.trial-discount 2", "ppo.trial-discount"),
+        ("ppo --trial 3 --ppo.trial-discount 1 --ppo.episodes whole --ppo.unroll 64", "whole"),
+        ("ppo --context episodes", "needs trials"),
+        ("ppo --context oracle+recurrent --train-against all", "recurrent needs --memory.kind"),
+        ("goal-trial --context goals+episodes", "goals are not joined"),
+        ("ppo-memory --context oracle", "leave one out"),
+        ("ppo --trial 2 --context episodes+nobody", "no context 'nobody'"),
+    ],
+)
+def test_refusals(
+    options: str,
+    words: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    refused(f"train {options}", words, capsys)
