@@ -29,6 +29,7 @@ from hopplus.config.game import GameConfig
 from hopplus.config.games import default_game
 from hopplus.config.models import BeliefConfig, MemoryConfig, NetConfig
 from hopplus.config.search import DistilConfig, SearchConfig
+from hopplus.config.social import InequityConfig, InfluenceConfig
 
 MIXED = "|"  # between the names of players of whom one sits there, drawn for each trial
 MOST_STEPS = 10**12  # of a seed
@@ -73,6 +74,8 @@ class PPOConfig(Settings):
     those alone that were played to the end, of the episode or of what the seat gains in it."""
     prosociality: Share = 0.0
     """Share of everyone's mean reward in a seat's own, from 0 to 1."""
+    inequity: InequityConfig = field(default_factory=InequityConfig)
+    influence: InfluenceConfig = field(default_factory=InfluenceConfig)
     parameters: Literal["independent", "shared"] = "independent"
     """One set of parameters per seat, or one for all."""
 
@@ -86,6 +89,22 @@ class PPOConfig(Settings):
     def steps(self) -> int:
         """Environment steps of an update."""
         return self.games * self.unroll
+
+    @property
+    def regards_others(self) -> bool:
+        """Whether a seat gains or loses by the others' rewards, so also after it has left."""
+        return self.prosociality > 0 or self.inequity.alpha > 0 or self.inequity.beta > 0
+
+    @property
+    def social(self) -> dict[str, float]:
+        """The settings by which a seat learns from more than its own rewards, where they do."""
+        given = {
+            "ppo.prosociality": self.prosociality,
+            "ppo.inequity.alpha": self.inequity.alpha,
+            "ppo.inequity.beta": self.inequity.beta,
+            "ppo.influence.weight": self.influence.weight,
+        }
+        return {name: value for name, value in given.items() if value}
 
 
 @dataclass(frozen=True)
@@ -143,10 +162,15 @@ class TrainConfig(Settings):
             raise ConfigError("--seats and --train-against both say who sits there: give one")
         check_parts(self.parts)
         self._check_context()
-        ppo, alone = self.ppo, self.ppo.prosociality == 0
+        ppo = self.ppo
+        held = "opponent" in self.parts or not ppo.influence.weight
+        check(held, "ppo.influence.weight", ppo.influence.weight, "0 without --parts opponent")
+        for name, given in ppo.social.items():
+            held = not self.search.simulations
+            check(held, name, given, "0 with a search, which looks for own rewards")
+            held = "imagination" not in self.parts
+            check(held, name, given, "0 with imagination, where only own rewards are known")
         if self.search.simulations:
-            allowed = "0 with a search, which looks for own rewards"
-            check(alone, "ppo.prosociality", ppo.prosociality, allowed)
             held = "imagination" not in self.parts
             check(held, "--parts", self.parts, "without imagination where a search is learned from")
             held = self.distil.gate == 1 or self.search.world == "learned"
@@ -159,10 +183,6 @@ class TrainConfig(Settings):
             held = self.goal.foresight == 0 or "opponent" in self.parts
             check(held, "goal.foresight", self.goal.foresight, "0 without the opponent part")
         if "imagination" in self.parts:
-            allowed = (
-                "0 with imagination, where nobody knows what others get once the seat has left"
-            )
-            check(alone, "ppo.prosociality", ppo.prosociality, allowed)
             imagine = self.imagine
             held = imagine.critic_weight == 1 or imagine.critic_on == "both"
             allowed = "1 where --imagine.critic-on is real: no imagined step is weighed then"

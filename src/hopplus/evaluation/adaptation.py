@@ -175,6 +175,7 @@ class FineTuning:
             entropy=end,
             entropy_end=None,
             parameters="independent",
+            influence=replace(c.ppo.influence, warm_up=0),
         )
         seats = ",".join(MIXED.join(called) if name == "" else name for name in pattern)
         room = max(steps, self.unroll)  # a trial has no more to keep

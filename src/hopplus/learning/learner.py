@@ -24,8 +24,9 @@ from hopplus.learning.ppo import (
     ppo_loss,
     replay_rows,
 )
-from hopplus.learning.returns import episode_metrics, hangs_on_value, lambda_returns, shared_reward
+from hopplus.learning.returns import episode_metrics, hangs_on_value, lambda_returns
 from hopplus.learning.search_distillation import distillation_loss, distilled, empty_replay
+from hopplus.learning.social_rewards import SocialRewards, shared_reward
 from hopplus.models.nets import ActorCritic
 from hopplus.models.part import Metrics
 from hopplus.play.lineup import Lineup
@@ -66,6 +67,7 @@ class Learning(eqx.Module):
     key: jax.Array
     updates: jax.Array  # [] int32; the same for all seeds
     replay: Batch | None = None  # [sets, U, M, ...] batches of the last U updates, where kept
+    smoothed: jax.Array | None = None  # [B, N] rewards of late, where seats compare them
 
 
 @dataclass(frozen=True)
@@ -113,6 +115,11 @@ class Learner:
     def seats(self) -> np.ndarray:
         return self.seating.groups[self.learning][1]
 
+    @property
+    def social(self) -> SocialRewards:
+        given = (self.config, self.auxiliary.seats, self.discount)
+        return SocialRewards(self.game, self.actor, *given)
+
     @cached_property
     def optimiser(self) -> optax.GradientTransformation:
         adam = optax.adam(self.learning_rate, eps=1e-5)
@@ -153,6 +160,7 @@ class Learner:
             key=key,
             updates=jnp.int32(0),
             replay=replay,
+            smoothed=self.social.init(),
         )
 
     def init_all(self, keys: jax.Array) -> Learning:
@@ -167,7 +175,7 @@ class Learner:
     @property
     def axes(self) -> Learning:
         """The number of updates is one for all seeds, so that what is not due costs nothing."""
-        return Learning(0, 0, 0, 0, 0, 0, updates=None, replay=0)  # type: ignore[arg-type]
+        return Learning(0, 0, 0, 0, 0, 0, updates=None, replay=0, smoothed=0)  # type: ignore[arg-type]
 
     def with_param_sets(
         self, params: tuple[Params, ...], param_sets: PlayerParams | None
@@ -201,8 +209,9 @@ class Learner:
         key, key_epochs = jax.random.split(now.key)
         plays, trajectory, played = self._play(now.params, now.plays)
         param_sets: PlayerParams = now.params[self.learning]
-        batch = self.batch(param_sets, plays, trajectory)
-        metrics = {"explained": jax.vmap(explained)(batch.value, batch.returns, batch.present)}
+        social, smoothed, metrics = self.social(param_sets, trajectory, now.smoothed, now.updates)
+        batch = self.batch(param_sets, plays, trajectory, social)
+        metrics["explained"] = jax.vmap(explained)(batch.value, batch.returns, batch.present)
         known = self.unfinished(plays, trajectory), trajectory.present[:, :, self.seats]
         metrics["real/unfinished"] = jax.vmap(mean_of)(*by_set(known, len(self.auxiliary.seats)))
         param_sets, auxiliary, lessons, found = self.auxiliary.learn(
@@ -225,12 +234,20 @@ class Learner:
         param_sets = replace(param_sets, policy=improved.policy, context=context, trusts=trusts)
         params = self.with_param_sets(now.params, param_sets)
         returns, episodes = self.log_episodes(now.returns, trajectory)
-        after = Learning(params, optimiser, auxiliary, plays, returns, key, now.updates + 1, replay)
+        more = (now.updates + 1, replay, smoothed)
+        after = Learning(params, optimiser, auxiliary, plays, returns, key, *more)
         shown = Lesson(plays, trajectory, lessons)
         return after, episodes | metrics | found | losses, shown
 
-    def batch(self, param_sets: PlayerParams, plays: Play, trajectory: Trajectory) -> Batch:
-        """The steps of the learning seats, [sets, M, ...]: each set of parameters with its own."""
+    def batch(
+        self,
+        param_sets: PlayerParams,
+        plays: Play,
+        trajectory: Trajectory,
+        social: jax.Array | None = None,
+    ) -> Batch:
+        """The steps of the learning seats, [sets, M, ...]: each set of parameters with its own;
+        with `social` [T, B, n] rewards, if there are any."""
         c, seats = self.config, self.seats
         seen = jax.vmap(jax.vmap(lambda state: views(self.game, state)))(trajectory.state)
         last = jax.tree.map(lambda leaf: leaf[:, seats], plays.view)
@@ -239,10 +256,11 @@ class Learner:
         present_after = jax.vmap(self.game.present)(plays.state)
         present = jnp.concatenate([trajectory.present, present_after[None]])[:, :, seats]
         reward = self.credit(trajectory.outcome.reward, c.prosociality)[:, :, seats]
+        reward = reward if social is None else reward + social
         over_seats = jax.vmap(lambda_returns, in_axes=(1, 1, 1, None, None, None), out_axes=1)
         over_games = jax.vmap(over_seats, in_axes=(1, 1, 1, 1, None, None), out_axes=1)
-        # A prosocial seat goes on gaining after it has left, so its value goes on too.
-        valued = jnp.ones_like(present) if c.prosociality > 0 else present
+        # Who regards others goes on gaining after it has left, so its value goes on too.
+        valued = jnp.ones_like(present) if c.regards_others else present
         done = trajectory.outcome.done
         returns = over_games(reward, value, valued, done, self.discount, c.gae_lambda)
         counted = ~self.unfinished(plays, trajectory) | (c.episodes == "any")
@@ -273,23 +291,7 @@ class Learner:
     def unfinished(self, plays: Play, trajectory: Trajectory) -> jax.Array:
         """[T, B, n] bool, the return of a step hangs on the value at the end of the unroll."""
         present = jax.vmap(self.game.present)(plays.state)[:, self.seats]
-        return hangs_on_value(trajectory.outcome.done, present | (self.config.prosociality > 0))
-
-    def replayed(self, context: Params, part: Batch) -> Batch:
-        """Whole games of a set with the context as it would be now: rows [k * T * g] of real ones,
-        then [H * l] of imagined ones."""
-        seats, rollouts = self.auxiliary.seats.shape[1], self.auxiliary.imagined_rollouts
-        replay = partial(replay_rows, self.actor.context, context)
-        if rollouts is None:
-            return replace(part, inferred=replay(part, seats, self.config.unroll))
-        horizon = rollouts.config.horizon
-        real = len(part.action) - horizon * (rollouts.replicas // self.config.minibatches)
-        played, imagined = (
-            jax.tree.map(lambda leaf: leaf[rows], part)  # noqa: B023
-            for rows in (slice(real), slice(real, None))
-        )
-        inferred = [replay(played, seats, self.config.unroll), replay(imagined, 1, horizon)]
-        return replace(part, inferred=jnp.concatenate(inferred))
+        return hangs_on_value(trajectory.outcome.done, present | self.config.regards_others)
 
     def values(self, param_sets: PlayerParams, memory: Memory, seen: View) -> jax.Array:
         """[B, n] what the learning seats hope for, with their memories and views [B, n, ...]."""
@@ -321,7 +323,8 @@ class Learner:
 
         def loss(params: Improved, part: Batch) -> tuple[jax.Array, Metrics]:
             if through_time:
-                part = self.replayed(params.context, part)
+                replay = partial(replay_rows, self.actor.context, params.context)
+                part = self.auxiliary.replay(replay, part, c)
             over_rows = jax.vmap(self.actor.policy_and_value, in_axes=(None, 0, 0))
             logits, value = over_rows(params.policy, part.view, part.inferred)
             if self.search:

@@ -44,13 +44,6 @@ def hangs_on_value(done: jax.Array, goes_on: jax.Array) -> jax.Array:
     return ~over[..., None] & goes_on
 
 
-def shared_reward(reward: jax.Array, prosociality: float) -> jax.Array:
-    """[..., N] rewards, each mixed with everyone's mean."""
-    if prosociality == 0:
-        return reward
-    return (1 - prosociality) * reward + prosociality * reward.mean(axis=-1, keepdims=True)
-
-
 def episode_metrics(so_far: jax.Array, trajectory: Trajectory) -> tuple[jax.Array, Metrics]:
     """Carry the returns of episodes on, and add up those that ended: [B, N] and metrics."""
     outcome = trajectory.outcome

@@ -8,7 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from hopplus.learning.learner import Learner, Lesson
-from hopplus.learning.returns import lambda_returns, shared_reward
+from hopplus.learning.returns import lambda_returns
+from hopplus.learning.social_rewards import shared_reward
 from hopplus.types import Trajectory
 
 QUANTILES = (0.0, 0.05, 0.5, 0.95, 1.0)
