@@ -11,6 +11,7 @@ from hopplus.config import (
     ImagineConfig,
     InequityConfig,
     InfluenceConfig,
+    LiamConfig,
     MemoryConfig,
     NetConfig,
     OpponentLearnerConfig,
@@ -70,6 +71,13 @@ PRESETS: Mapping[str, TrainConfig] = MappingProxyType(
         "pg": TrainConfig(ppo=PPOConfig(epochs=1, minibatches=16, clip=LARGE, value_clip=LARGE)),
         "ppo-memory": TrainConfig(
             memory=MemoryConfig(kind="trial"), trial=5, train_against="all", steps=5_000_000
+        ),
+        "liam": TrainConfig(
+            parts=("liam",),
+            liam=LiamConfig(across=True),
+            trial=5,
+            train_against="all",
+            steps=5_000_000,
         ),
         "goal": TrainConfig(parts=("opponent", "goal")),
         "goal-trial": TrainConfig(
@@ -144,6 +152,7 @@ ABOUT: Mapping[str, str] = MappingProxyType(
         "social-influence": "PPO self-play, seats are rewarded for moving what the others do next",
         "pg": "policy gradient self-play: PPO with one pass and without clipping",
         "ppo-memory": "PPO with a memory, of one seat in trials against drawn co-players",
+        "liam": "PPO with LIAM's embedding, of one seat in trials against drawn co-players",
         "goal": "PPO with goals inferred and opponents modelled, without a world model",
         "goal-trial": "PPO with goals that foresee acts, of one seat among drawn co-players",
         "belief": "PPO with opponents modelled and a belief about what each is after",

@@ -7,6 +7,7 @@ from hopplus.config.auxiliary import PARTS as PARTS
 from hopplus.config.auxiliary import AuxiliaryConfig as AuxiliaryConfig
 from hopplus.config.auxiliary import GoalLearnerConfig as GoalLearnerConfig
 from hopplus.config.auxiliary import ImagineConfig as ImagineConfig
+from hopplus.config.auxiliary import LiamConfig as LiamConfig
 from hopplus.config.auxiliary import OpponentLearnerConfig as OpponentLearnerConfig
 from hopplus.config.auxiliary import PartName as PartName
 from hopplus.config.auxiliary import PartRule as PartRule

@@ -8,6 +8,7 @@ from hopplus.config.auxiliary import (
     AuxiliaryConfig,
     GoalLearnerConfig,
     ImagineConfig,
+    LiamConfig,
     OpponentLearnerConfig,
     PartName,
     WorldLearnerConfig,
@@ -34,6 +35,7 @@ from hopplus.config.social import InequityConfig, InfluenceConfig
 MIXED = "|"  # between the names of players of whom one sits there, drawn for each trial
 MOST_STEPS = 10**12  # of a seed
 FOR_EVER = 2**30  # episodes of a trial that never ends
+CONTEXT_PARTS = {"goals": "goal", "belief": "belief", "liam": "liam"}  # contexts that are parts
 
 
 @dataclass(frozen=True)
@@ -119,10 +121,11 @@ class TrainConfig(Settings):
     """Give policy and critic what everyone did last, beside the view."""
     ppo: PPOConfig = field(default_factory=PPOConfig)
     parts: tuple[PartName, ...] = ()
-    """Auxiliary models: opponent, goal or belief (which needs opponent), world, imagination (which
-    needs opponent and world), or module:ROW of your own. Without any it is plain PPO."""
+    """Auxiliary models: opponent, goal or belief (which needs opponent) or liam, world, imagination
+    (which needs opponent and world), or module:ROW of your own. Without any it is plain PPO."""
     goal: GoalLearnerConfig = field(default_factory=GoalLearnerConfig)
     belief: BeliefConfig = field(default_factory=BeliefConfig)
+    liam: LiamConfig = field(default_factory=LiamConfig)
     opponent: OpponentLearnerConfig = field(default_factory=OpponentLearnerConfig)
     world: WorldLearnerConfig = field(default_factory=WorldLearnerConfig)
     imagine: ImagineConfig = field(default_factory=ImagineConfig)
@@ -131,8 +134,8 @@ class TrainConfig(Settings):
     memory: MemoryConfig = field(default_factory=MemoryConfig)
     context: str | None = None
     """What a player makes of the others, which its policy and its models of them are given: a name
-    of the table (none, recurrent, goals, belief, oracle) or module:attribute for one's own. When
-    not given, what --memory.kind and --parts ask for."""
+    of the table (none, recurrent, goals, belief, liam, oracle) or module:attribute for one's own.
+    When not given, what --memory.kind and --parts ask for."""
     trial: Annotated[int, Between(1, FOR_EVER)] = 1
     """Episodes of a trial: as many are played against the same co-players, where it is drawn."""
     seats: str | None = None
@@ -196,7 +199,7 @@ class TrainConfig(Settings):
         check(held, "--context", self.context, "a name, or module:attribute")
         asked = self._contexts_asked
         if len(asked) > 1:
-            rest = " ".join(part for part in self.parts if part not in ("goal", "belief"))
+            rest = " ".join(part for part in self.parts if part not in CONTEXT_PARTS.values())
             raise ConfigError(
                 f"{' and '.join(asked.values())} each say what a player makes of the others: give"
                 f" one, such as --parts {rest or 'with neither'}"
@@ -205,7 +208,8 @@ class TrainConfig(Settings):
         if self.context and asked and name not in asked:
             said = next(iter(asked.values()))
             raise ConfigError(f"--context is {name} but {said} is given too: leave one out")
-        needs = {"recurrent": "--memory.kind", "goals": "--parts goal", "belief": "--parts belief"}
+        needs = {"recurrent": "--memory.kind"}
+        needs |= {context: f"--parts {part}" for context, part in CONTEXT_PARTS.items()}
         if name in needs and not asked:
             raise ConfigError(f"--context {name} needs {needs[name]}")
         if name == "oracle" and not (self.train_against or MIXED in (self.seats or "")):
@@ -220,12 +224,10 @@ class TrainConfig(Settings):
     @property
     def _contexts_asked(self) -> dict[str, str]:
         """The contexts that options other than --context ask for, with the words that do."""
-        words = {
-            "recurrent": (self.memory.kind != "none", f"--memory.kind {self.memory.kind}"),
-            "goals": ("goal" in self.parts, "--parts goal"),
-            "belief": ("belief" in self.parts, "--parts belief"),
-        }
-        return {name: said for name, (given, said) in words.items() if given}
+        asked = {c: f"--parts {part}" for c, part in CONTEXT_PARTS.items() if part in self.parts}
+        if self.memory.kind == "none":
+            return asked
+        return {"recurrent": f"--memory.kind {self.memory.kind}", **asked}
 
     @property
     def context_name(self) -> str:
@@ -259,7 +261,7 @@ class TrainConfig(Settings):
             for name, settings in self.fitted.items()
             if name in parts and not find_part(name).model
         }
-        if {"goals": "goal", "belief": "belief"}.get(self.context or "") in parts:
+        if CONTEXT_PARTS.get(self.context or "") in parts:
             changes["context"] = None
         if self.imagines and "imagination" in parts:
             changes["ppo"] = replace(self.ppo, value_weight=PPOConfig().value_weight)

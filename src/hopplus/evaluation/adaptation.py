@@ -183,6 +183,7 @@ class FineTuning:
             c,
             ppo=ppo,
             goal=replace(c.goal, mixing=0.0, buffer=min(c.goal.buffer, room)),
+            liam=replace(c.liam, buffer=min(c.liam.buffer, room)),
             opponent=replace(c.opponent, buffer=min(c.opponent.buffer, room)),
             world=replace(c.world, buffer=min(c.world.buffer, room)),
             imagine=replace(

@@ -85,7 +85,7 @@ class SocialRewards:
         updates: jax.Array,
     ) -> tuple[jax.Array | None, jax.Array | None, Metrics]:
         """[T, B, n] of a trajectory, None where there is nothing; the smoothed rewards behind it;
-        and means of both kinds for each set."""
+        and means of both kinds for each set, as they are before they are weighed together."""
         c, outcome, seats = self.config, trajectory.outcome, self.seats.reshape(-1)
         parts, after, present = {}, None, trajectory.present[:, :, seats]
         if smoothed is not None:

@@ -9,6 +9,7 @@ from hopplus.models.goal import GoalPart
 from hopplus.players.context.belief import BeliefContext
 from hopplus.players.context.context import Context, NoContext
 from hopplus.players.context.goals import GoalsContext
+from hopplus.players.context.liam import LiamContext
 from hopplus.players.context.oracle import OracleContext
 from hopplus.players.context.recurrent import RecurrentContext
 from hopplus.players.scripted import mixed_names
@@ -34,6 +35,10 @@ def _make_belief(game: Game, config: TrainConfig) -> Context:
     return BeliefContext(config.game, config.belief)
 
 
+def _make_liam(game: Game, config: TrainConfig) -> Context:
+    return LiamContext(game.shape, game.seats, len(game.action_names), config.liam)
+
+
 def _make_oracle(game: Game, config: TrainConfig) -> Context:
     if config.train_against:
         kinds = len(mixed_names(game))
@@ -49,6 +54,7 @@ CONTEXTS: Registry[MakeContext] = Registry(
         "recurrent": _make_recurrent,
         "goals": _make_goals,
         "belief": _make_belief,
+        "liam": _make_liam,
         "oracle": _make_oracle,
     },
 )
