@@ -1,6 +1,7 @@
 """Policies with a memory of their own, and trials against the same co-players."""
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import jax
@@ -29,6 +30,7 @@ from hopplus.learning.auxiliary.hindsight import segments_of
 from hopplus.learning.auxiliary.transitions import Transitions
 from hopplus.learning.from_run import make_learner, seat_names
 from hopplus.learning.learner import Learner, Learning
+from hopplus.learning.ppo import Batch, replay_rows
 from hopplus.play.rollout import rollout
 from hopplus.players.actor import make_actor
 from tiny_hop_plus import begun, jit
@@ -48,6 +50,12 @@ SELF_PLAY = replace(CONFIG, train_against=None, memory=MemoryConfig("episode", s
 SHARED = replace(SELF_PLAY, ppo=replace(PPO, parameters="shared"))
 
 
+def replayed(learner: Learner, context: Any, batch: Batch) -> Batch:
+    """What it learns from with the contexts of those parameters."""
+    replay = partial(replay_rows, learner.actor.context, context)
+    return learner.auxiliary.replay(replay, batch, learner.config)
+
+
 def warm(learner: Learner) -> Learning:
     """After an update, so that nothing is at its beginning."""
     first: Learning = jit(learner.init)(jax.random.key(0))
@@ -65,7 +73,8 @@ def test_what_is_recalled_is_what_was_remembered(config: TrainConfig) -> None:
         plays, trajectory, _ = learner._play(now.params, now.plays)
         param_sets = now.params[learner.learning]
         batch = learner.batch(param_sets, plays, trajectory)
-        return jax.vmap(learner.replayed)(param_sets.context, batch).inferred, batch.inferred
+        again = jax.vmap(partial(replayed, learner))(param_sets.context, batch)
+        return again.inferred, batch.inferred
 
     again, told = jit(both)(now)
     np.testing.assert_allclose(again, told, atol=1e-6)
@@ -140,7 +149,8 @@ def test_it_learns_through_time() -> None:
 
     def told(planes: jax.Array) -> jax.Array:
         view = replace(one.view, planes=planes)
-        return learner.replayed(context, replace(one, view=view)).inferred[3 * games].sum()
+        again = replayed(learner, context, replace(one, view=view))
+        return again.inferred[3 * games].sum()
 
     slope = np.asarray(jit(jax.grad(told))(one.view.planes)).reshape(PPO.unroll, games, -1)
     fresh = np.asarray(one.begins).reshape(PPO.unroll, games)[1:4, 0]
@@ -209,7 +219,9 @@ def test_contexts_go_with_imagination_and_search(kind: str) -> None:
         found = lesson.batch
         if learner.actor.context.learned_by_policy:
             # With the parameters that played: models learn beside them before anything is imagined.
-            found = jax.vmap(learner.replayed)(now.params[learner.learning].context, found)
+            found = jax.vmap(partial(replayed, learner))(
+                now.params[learner.learning].context, found
+            )
         return after, metrics, lesson.batch, found.inferred
 
     after, metrics, batch, again = updated(now)

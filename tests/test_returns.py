@@ -5,12 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from hopplus.learning.returns import (
-    hangs_on_value,
-    lambda_returns,
-    shared_reward,
-    worth_later,
-)
+from hopplus.learning.returns import hangs_on_value, lambda_returns, worth_later
+from hopplus.learning.social_rewards import shared_reward
 
 
 def test_by_hand() -> None:

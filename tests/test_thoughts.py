@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from hopplus.config import ConfigError, SearchConfig
+from hopplus.config import ConfigError, PPOConfig, SearchConfig, TrainConfig
 from hopplus.games.game import views
 from hopplus.models.opponent import others_logits, others_views
 from hopplus.planning.dynamics import Chance, draw_chance
@@ -215,8 +215,8 @@ def test_players_look_ahead_as_they_have_learned_to_unless_told_otherwise() -> N
     assert seated(by_ppo, other) == Planner(own, GAME_MADE, replace(other, discount=1.0))
     with pytest.raises(ConfigError, match=r"are given without --search\.simulations"):
         seated(trained, SearchConfig(trees=9))
-    with pytest.raises(ConfigError, match="has learned to value everyone's rewards"):
-        seated(replace(by_ppo, prosociality=0.5), other)
+    with pytest.raises(ConfigError, match="has learned to value more than its own rewards"):
+        seated(replace(by_ppo, config=TrainConfig(ppo=PPOConfig(prosociality=0.5))), other)
 
 
 @pytest.mark.parametrize("parts", [("opponent", "belief"), ("opponent", "goal"), ()], ids=str)

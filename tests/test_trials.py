@@ -1,6 +1,7 @@
 """Returns that run over a trial, and players that are told several things at once."""
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import jax
@@ -14,6 +15,7 @@ from hopplus.diagnosis.audit import target_audit
 from hopplus.games import make_game
 from hopplus.learning.from_run import make_learner
 from hopplus.learning.learner import Learning, Lesson
+from hopplus.learning.ppo import replay_rows
 from hopplus.players.context.context import Context, goal_size
 from hopplus.players.context.episodes import EpisodesContext
 from hopplus.players.context.joined import JoinedContext
@@ -109,7 +111,10 @@ def test_learning_sees_what_play_saw_and_returns_run_over_the_trial() -> None:
     batch = lesson.batch
     # What is inferred anew with the parameters that played is what the policy was told.
     params = now.params[learner.learning]
-    again = jit(jax.vmap(learner.replayed))(params.context, batch).inferred
+    replay = partial(replay_rows, learner.actor.context)
+    again = jit(
+        jax.vmap(lambda own, part: learner.auxiliary.replay(partial(replay, own), part, PPO))
+    )(params.context, batch).inferred
     np.testing.assert_allclose(again, batch.inferred, atol=1e-5)
     numbers = np.unique(np.asarray(batch.inferred)[..., -1])
     assert numbers.tolist() == [0, 0.5, 1]
@@ -164,7 +169,7 @@ def test_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("ppo --trial 3 --ppo.trial-discount 1 --ppo.episodes whole --ppo.unroll 64", "whole"),
         ("ppo --context episodes", "needs trials"),
         ("ppo --context oracle+recurrent --train-against all", "recurrent needs --memory.kind"),
-        ("goal-trial --context goals+episodes", "goals are not joined"),
+        ("goal-trial --context goals+episodes", "goals is not joined"),
         ("ppo-memory --context oracle", "leave one out"),
         ("ppo --trial 2 --context episodes+nobody", "no context 'nobody'"),
     ],

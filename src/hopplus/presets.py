@@ -9,6 +9,9 @@ from hopplus.config import (
     GoalConfig,
     GoalLearnerConfig,
     ImagineConfig,
+    InequityConfig,
+    InfluenceConfig,
+    LiamConfig,
     MemoryConfig,
     NetConfig,
     OpponentLearnerConfig,
@@ -58,11 +61,23 @@ PRESETS: Mapping[str, TrainConfig] = MappingProxyType(
         "ppo": TrainConfig(),
         "ppo-shared": TrainConfig(ppo=PPOConfig(parameters="shared")),
         "ppo-prosocial": TrainConfig(ppo=PPOConfig(prosociality=1.0)),
+        # Both kinds of aversion with their weights in Hughes et al. (2018), where each is alone.
+        "inequity": TrainConfig(ppo=PPOConfig(inequity=InequityConfig(alpha=5.0, beta=0.05))),
+        "social-influence": TrainConfig(
+            parts=("opponent",), ppo=PPOConfig(influence=InfluenceConfig(weight=1.0))
+        ),
         # Neither ratio nor value is clipped, and each step learned from once, in as many gradient
         # steps as ppo takes.
         "pg": TrainConfig(ppo=PPOConfig(epochs=1, minibatches=16, clip=LARGE, value_clip=LARGE)),
         "ppo-memory": TrainConfig(
             memory=MemoryConfig(kind="trial"), trial=5, train_against="all", steps=5_000_000
+        ),
+        "liam": TrainConfig(
+            parts=("liam",),
+            liam=LiamConfig(across=True),
+            trial=5,
+            train_against="all",
+            steps=5_000_000,
         ),
         "goal": TrainConfig(parts=("opponent", "goal")),
         "goal-trial": TrainConfig(
@@ -133,8 +148,11 @@ ABOUT: Mapping[str, str] = MappingProxyType(
         "ppo": "PPO self-play, every seat with parameters of its own",
         "ppo-shared": "PPO self-play, one set of parameters for all seats",
         "ppo-prosocial": "PPO self-play, every seat is rewarded with everyone's mean",
+        "inequity": "PPO self-play, seats suffer from having less, and a little from having more",
+        "social-influence": "PPO self-play, seats are rewarded for moving what the others do next",
         "pg": "policy gradient self-play: PPO with one pass and without clipping",
         "ppo-memory": "PPO with a memory, of one seat in trials against drawn co-players",
+        "liam": "PPO with LIAM's embedding, of one seat in trials against drawn co-players",
         "goal": "PPO with goals inferred and opponents modelled, without a world model",
         "goal-trial": "PPO with goals that foresee acts, of one seat among drawn co-players",
         "belief": "PPO with opponents modelled and a belief about what each is after",

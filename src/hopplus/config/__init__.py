@@ -7,6 +7,7 @@ from hopplus.config.auxiliary import PARTS as PARTS
 from hopplus.config.auxiliary import AuxiliaryConfig as AuxiliaryConfig
 from hopplus.config.auxiliary import GoalLearnerConfig as GoalLearnerConfig
 from hopplus.config.auxiliary import ImagineConfig as ImagineConfig
+from hopplus.config.auxiliary import LiamConfig as LiamConfig
 from hopplus.config.auxiliary import OpponentLearnerConfig as OpponentLearnerConfig
 from hopplus.config.auxiliary import PartName as PartName
 from hopplus.config.auxiliary import PartRule as PartRule
@@ -47,6 +48,8 @@ from hopplus.config.plain import from_json as from_json
 from hopplus.config.plain import to_json as to_json
 from hopplus.config.search import DistilConfig as DistilConfig
 from hopplus.config.search import SearchConfig as SearchConfig
+from hopplus.config.social import InequityConfig as InequityConfig
+from hopplus.config.social import InfluenceConfig as InfluenceConfig
 from hopplus.config.train import FOR_EVER as FOR_EVER
 from hopplus.config.train import MIXED as MIXED
 from hopplus.config.train import PPOConfig as PPOConfig

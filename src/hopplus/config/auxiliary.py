@@ -132,6 +132,29 @@ class GoalLearnerConfig(AuxiliaryConfig):
 
 
 @dataclass(frozen=True)
+class LiamConfig(AuxiliaryConfig):
+    """An embedding of what a seat has seen and done that tells what the others see and do."""
+
+    batch: Count = 32
+    """Games of a gradient step, for each seat, with all steps of an update."""
+    size: Annotated[int, Between(1, 8192)] = 16
+    """Numbers of the embedding."""
+    hidden: Annotated[int, Between(1, 8192)] = 64
+    """Numbers of the memory that it is made of."""
+    observation: Weight = 0.1
+    """Weight of telling what the others see, where telling what they do weighs 1."""
+    across: bool = False
+    """Begin an episode of a trial with the memory of those before."""
+    prefix: ClassVar[str] = "liam."
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check(
+            self.from_run is None, "liam.from", self.from_run, "left out: nothing fits one before"
+        )
+
+
+@dataclass(frozen=True)
 class ImagineConfig(Settings):
     """Play that a seat only imagines, and learns from as well."""
 
@@ -185,6 +208,7 @@ PARTS: Registry[PartRule] = Registry(
         "opponent": PartRule(settings="opponent"),
         "goal": PartRule(settings="goal"),
         "belief": PartRule(settings="belief", needs=("opponent",)),
+        "liam": PartRule(settings="liam"),
         "world": PartRule(settings="world"),
         "imagination": PartRule(settings="imagine", needs=("opponent", "world")),
     },

@@ -8,6 +8,7 @@ from hopplus.config.auxiliary import (
     AuxiliaryConfig,
     GoalLearnerConfig,
     ImagineConfig,
+    LiamConfig,
     OpponentLearnerConfig,
     PartName,
     WorldLearnerConfig,
@@ -29,10 +30,13 @@ from hopplus.config.game import GameConfig
 from hopplus.config.games import default_game
 from hopplus.config.models import BeliefConfig, MemoryConfig, NetConfig
 from hopplus.config.search import DistilConfig, SearchConfig
+from hopplus.config.social import InequityConfig, InfluenceConfig
 
 MIXED = "|"  # between the names of players of whom one sits there, drawn for each trial
 MOST_STEPS = 10**12  # of a seed
 FOR_EVER = 2**30  # episodes of a trial that never ends
+CONTEXT_PARTS = {"goals": "goal", "belief": "belief", "liam": "liam"}  # contexts that are parts
+ALONE = ("goals", "liam")  # contexts whose learners know what is remembered, and so of no other
 
 
 @dataclass(frozen=True)
@@ -77,6 +81,8 @@ class PPOConfig(Settings):
     those alone that were played to the end, of the episode or of what the seat gains in it."""
     prosociality: Share = 0.0
     """Share of everyone's mean reward in a seat's own, from 0 to 1."""
+    inequity: InequityConfig = field(default_factory=InequityConfig)
+    influence: InfluenceConfig = field(default_factory=InfluenceConfig)
     parameters: Literal["independent", "shared"] = "independent"
     """One set of parameters per seat, or one for all."""
 
@@ -91,6 +97,22 @@ class PPOConfig(Settings):
         """Environment steps of an update."""
         return self.games * self.unroll
 
+    @property
+    def regards_others(self) -> bool:
+        """Whether a seat gains or loses by the others' rewards, so also after it has left."""
+        return self.prosociality > 0 or self.inequity.alpha > 0 or self.inequity.beta > 0
+
+    @property
+    def social(self) -> dict[str, float]:
+        """The settings by which a seat learns from more than its own rewards, where they do."""
+        given = {
+            "ppo.prosociality": self.prosociality,
+            "ppo.inequity.alpha": self.inequity.alpha,
+            "ppo.inequity.beta": self.inequity.beta,
+            "ppo.influence.weight": self.influence.weight,
+        }
+        return {name: value for name, value in given.items() if value}
+
 
 @dataclass(frozen=True)
 class TrainConfig(Settings):
@@ -104,10 +126,11 @@ class TrainConfig(Settings):
     """Give policy and critic what everyone did last, beside the view."""
     ppo: PPOConfig = field(default_factory=PPOConfig)
     parts: tuple[PartName, ...] = ()
-    """Auxiliary models: opponent, goal or belief (which needs opponent), world, imagination (which
-    needs opponent and world), or module:ROW of your own. Without any it is plain PPO."""
+    """Auxiliary models: opponent, goal or belief (which needs opponent) or liam, world, imagination
+    (which needs opponent and world), or module:ROW of your own. Without any it is plain PPO."""
     goal: GoalLearnerConfig = field(default_factory=GoalLearnerConfig)
     belief: BeliefConfig = field(default_factory=BeliefConfig)
+    liam: LiamConfig = field(default_factory=LiamConfig)
     opponent: OpponentLearnerConfig = field(default_factory=OpponentLearnerConfig)
     world: WorldLearnerConfig = field(default_factory=WorldLearnerConfig)
     imagine: ImagineConfig = field(default_factory=ImagineConfig)
@@ -116,9 +139,9 @@ class TrainConfig(Settings):
     memory: MemoryConfig = field(default_factory=MemoryConfig)
     context: str | None = None
     """What a player makes of the others, which its policy and its models of them are given: a name
-    of the table (none, recurrent, goals, belief, oracle, episodes) or module:attribute for one's
-    own; several with + between them, as in oracle+recurrent. When not given, what --memory.kind
-    and --parts ask for."""
+    of the table (none, recurrent, goals, belief, liam, oracle, episodes) or module:attribute for
+    one's own; several with + between them, as in oracle+recurrent. When not given, what
+    --memory.kind and --parts ask for."""
     trial: Annotated[int, Between(1, FOR_EVER)] = 1
     """Episodes of a trial: as many are played against the same co-players, where it is drawn."""
     seats: str | None = None
@@ -149,10 +172,15 @@ class TrainConfig(Settings):
         check_parts(self.parts)
         self._check_trial_discount()
         self._check_context()
-        ppo, alone = self.ppo, self.ppo.prosociality == 0
+        ppo = self.ppo
+        held = "opponent" in self.parts or not ppo.influence.weight
+        check(held, "ppo.influence.weight", ppo.influence.weight, "0 without --parts opponent")
+        for name, given in ppo.social.items():
+            held = not self.search.simulations
+            check(held, name, given, "0 with a search, which looks for own rewards")
+            held = "imagination" not in self.parts
+            check(held, name, given, "0 with imagination, where only own rewards are known")
         if self.search.simulations:
-            allowed = "0 with a search, which looks for own rewards"
-            check(alone, "ppo.prosociality", ppo.prosociality, allowed)
             held = "imagination" not in self.parts
             check(held, "--parts", self.parts, "without imagination where a search is learned from")
             held = self.distil.gate == 1 or self.search.world == "learned"
@@ -165,10 +193,6 @@ class TrainConfig(Settings):
             held = self.goal.foresight == 0 or "opponent" in self.parts
             check(held, "goal.foresight", self.goal.foresight, "0 without the opponent part")
         if "imagination" in self.parts:
-            allowed = (
-                "0 with imagination, where nobody knows what others get once the seat has left"
-            )
-            check(alone, "ppo.prosociality", ppo.prosociality, allowed)
             imagine = self.imagine
             held = imagine.critic_weight == 1 or imagine.critic_on == "both"
             allowed = "1 where --imagine.critic-on is real: no imagined step is weighed then"
@@ -193,7 +217,7 @@ class TrainConfig(Settings):
         check(held, "--context", self.context, "a name, or module:attribute")
         asked = self._contexts_asked
         if len(asked) > 1:
-            rest = " ".join(part for part in self.parts if part not in ("goal", "belief"))
+            rest = " ".join(part for part in self.parts if part not in CONTEXT_PARTS.values())
             raise ConfigError(
                 f"{' and '.join(asked.values())} each say what a player makes of the others: give"
                 f" one, such as --parts {rest or 'with neither'}"
@@ -202,12 +226,13 @@ class TrainConfig(Settings):
         if self.context and asked and not asked.keys() & set(names):
             said = next(iter(asked.values()))
             raise ConfigError(f"--context is {self.context} but {said} is given too: leave one out")
-        needs = {"recurrent": "--memory.kind", "goals": "--parts goal", "belief": "--parts belief"}
+        needs = {"recurrent": "--memory.kind"}
+        needs |= {context: f"--parts {part}" for context, part in CONTEXT_PARTS.items()}
         for name in names:
             if name in needs and name not in asked:
                 raise ConfigError(f"--context {name} needs {needs[name]}")
-        if "goals" in names and len(names) > 1:
-            raise ConfigError(f"--context is {self.context}: goals are not joined with another yet")
+            if name in ALONE and len(names) > 1:
+                raise ConfigError(f"--context is {self.context}: {name} is not joined with others")
         if "episodes" in names and not 1 < self.stays < FOR_EVER:
             raise ConfigError("--context episodes needs trials: --trial 2 or more")
         if "oracle" in names and not (self.train_against or MIXED in (self.seats or "")):
@@ -222,20 +247,18 @@ class TrainConfig(Settings):
     @property
     def _contexts_asked(self) -> dict[str, str]:
         """The contexts that options other than --context ask for, with the words that do."""
-        words = {
-            "recurrent": (self.memory.kind != "none", f"--memory.kind {self.memory.kind}"),
-            "goals": ("goal" in self.parts, "--parts goal"),
-            "belief": ("belief" in self.parts, "--parts belief"),
-        }
-        return {name: said for name, (given, said) in words.items() if given}
+        asked = {c: f"--parts {part}" for c, part in CONTEXT_PARTS.items() if part in self.parts}
+        if self.memory.kind == "none":
+            return asked
+        return {"recurrent": f"--memory.kind {self.memory.kind}", **asked}
 
     @property
     def context_names(self) -> tuple[str, ...]:
         """Of what a player makes of the others, in the table of contexts."""
         asked = self.context or next(iter(self._contexts_asked), "none")
         names = dict.fromkeys(asked.split("+"))
-        # Goals stand alone so far; what they remember goes on from episode to episode anyway.
-        if self.ppo.trial_discount and "goals" not in names:
+        # What those remember goes on from episode to episode anyway.
+        if self.ppo.trial_discount and not names.keys() & set(ALONE):
             names["episodes"] = None
         return tuple(name for name in names if name != "none" or len(names) == 1)
 
@@ -266,7 +289,7 @@ class TrainConfig(Settings):
             for name, settings in self.fitted.items()
             if name in parts and not find_part(name).model
         }
-        if {"goals": "goal", "belief": "belief"}.get(self.context or "") in parts:
+        if CONTEXT_PARTS.get(self.context or "") in parts:
             changes["context"] = None
         if self.imagines and "imagination" in parts:
             changes["ppo"] = replace(self.ppo, value_weight=PPOConfig().value_weight)

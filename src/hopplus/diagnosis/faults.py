@@ -21,7 +21,8 @@ from hopplus.learning.auxiliary.learner import Fitted, by_set
 from hopplus.learning.auxiliary.transitions import Transitions, other_samples
 from hopplus.learning.learner import Learner, Step
 from hopplus.learning.ppo import Batch
-from hopplus.learning.returns import episode_metrics, shared_reward
+from hopplus.learning.returns import episode_metrics
+from hopplus.learning.social_rewards import shared_reward
 from hopplus.models.part import Metrics
 from hopplus.planning.dynamics import LearnedDynamics, Observation, Transition
 from hopplus.players.actor import Actor

@@ -175,6 +175,7 @@ class FineTuning:
             entropy=end,
             entropy_end=None,
             parameters="independent",
+            influence=replace(c.ppo.influence, warm_up=0),
         )
         seats = ",".join(MIXED.join(called) if name == "" else name for name in pattern)
         room = max(steps, self.unroll)  # a trial has no more to keep
@@ -182,6 +183,7 @@ class FineTuning:
             c,
             ppo=ppo,
             goal=replace(c.goal, mixing=0.0, buffer=min(c.goal.buffer, room)),
+            liam=replace(c.liam, buffer=min(c.liam.buffer, room)),
             opponent=replace(c.opponent, buffer=min(c.opponent.buffer, room)),
             world=replace(c.world, buffer=min(c.world.buffer, room)),
             imagine=replace(

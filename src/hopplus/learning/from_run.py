@@ -122,7 +122,7 @@ def players_by_seed(run: RunFolder, seeds: Sequence[int]) -> dict[int, dict[int,
         """The player at these places on the axes of seeds and of learning seats."""
         which = 0 if actor.shares_params else number
         params = jax.tree.map(lambda leaf: jax.device_put(leaf[place][which]), learned)
-        player = Trained(actor, params, search, config.ppo.prosociality, config)
+        player = Trained(actor, params, search, config)
         return named(player, f"seat {seats[number]}")
 
     return {

@@ -16,22 +16,10 @@ from hopplus.games.game import Game, views
 from hopplus.learning.auxiliary.learner import by_set
 from hopplus.learning.auxiliary.learners import AuxiliaryLearners, AuxiliaryState
 from hopplus.learning.auxiliary.transitions import Transitions, transitions_of
-from hopplus.learning.ppo import (
-    Batch,
-    anneal_entropy,
-    explained,
-    mean_of,
-    ppo_loss,
-    replay_rows,
-)
-from hopplus.learning.returns import (
-    episode_metrics,
-    hangs_on_value,
-    lambda_returns,
-    shared_reward,
-    worth_later,
-)
+from hopplus.learning.ppo import Batch, anneal_entropy, explained, mean_of, ppo_loss, replay_rows
+from hopplus.learning.returns import episode_metrics, game_returns, hangs_on_value, worth_later
 from hopplus.learning.search_distillation import distillation_loss, distilled, empty_replay
+from hopplus.learning.social_rewards import SocialRewards, shared_reward
 from hopplus.models.nets import ActorCritic
 from hopplus.models.part import Metrics
 from hopplus.play.lineup import Lineup
@@ -72,6 +60,7 @@ class Learning(eqx.Module):
     key: jax.Array
     updates: jax.Array  # [] int32; the same for all seeds
     replay: Batch | None = None  # [sets, U, M, ...] batches of the last U updates, where kept
+    smoothed: jax.Array | None = None  # [B, N] rewards of late, where seats compare them
 
 
 @dataclass(frozen=True)
@@ -119,6 +108,11 @@ class Learner:
     def seats(self) -> np.ndarray:
         return self.seating.groups[self.learning][1]
 
+    @property
+    def social(self) -> SocialRewards:
+        given = (self.config, self.auxiliary.seats, self.discount)
+        return SocialRewards(self.game, self.actor, *given)
+
     @cached_property
     def optimiser(self) -> optax.GradientTransformation:
         adam = optax.adam(self.learning_rate, eps=1e-5)
@@ -159,6 +153,7 @@ class Learner:
             key=key,
             updates=jnp.int32(0),
             replay=replay,
+            smoothed=self.social.init(),
         )
 
     def init_all(self, keys: jax.Array) -> Learning:
@@ -173,7 +168,7 @@ class Learner:
     @property
     def axes(self) -> Learning:
         """The number of updates is one for all seeds, so that what is not due costs nothing."""
-        return Learning(0, 0, 0, 0, 0, 0, updates=None, replay=0)  # type: ignore[arg-type]
+        return Learning(0, 0, 0, 0, 0, 0, updates=None, replay=0, smoothed=0)  # type: ignore[arg-type]
 
     def with_param_sets(
         self, params: tuple[Params, ...], param_sets: PlayerParams | None
@@ -207,8 +202,9 @@ class Learner:
         key, key_epochs = jax.random.split(now.key)
         plays, trajectory, played = self._play(now.params, now.plays)
         param_sets: PlayerParams = now.params[self.learning]
-        batch = self.batch(param_sets, plays, trajectory)
-        metrics = {"explained": jax.vmap(explained)(batch.value, batch.returns, batch.present)}
+        social, smoothed, metrics = self.social(param_sets, trajectory, now.smoothed, now.updates)
+        batch = self.batch(param_sets, plays, trajectory, social)
+        metrics["explained"] = jax.vmap(explained)(batch.value, batch.returns, batch.present)
         known = self.unfinished(plays, trajectory), trajectory.present[:, :, self.seats]
         metrics["real/unfinished"] = jax.vmap(mean_of)(*by_set(known, len(self.auxiliary.seats)))
         param_sets, auxiliary, lessons, found = self.auxiliary.learn(
@@ -231,12 +227,20 @@ class Learner:
         param_sets = replace(param_sets, policy=improved.policy, context=context, trusts=trusts)
         params = self.with_param_sets(now.params, param_sets)
         returns, episodes = self.log_episodes(now.returns, trajectory)
-        after = Learning(params, optimiser, auxiliary, plays, returns, key, now.updates + 1, replay)
+        more = (now.updates + 1, replay, smoothed)
+        after = Learning(params, optimiser, auxiliary, plays, returns, key, *more)
         shown = Lesson(plays, trajectory, lessons)
         return after, episodes | metrics | found | losses, shown
 
-    def batch(self, param_sets: PlayerParams, plays: Play, trajectory: Trajectory) -> Batch:
-        """The steps of the learning seats, [sets, M, ...]: each set of parameters with its own."""
+    def batch(
+        self,
+        param_sets: PlayerParams,
+        plays: Play,
+        trajectory: Trajectory,
+        social: jax.Array | None = None,
+    ) -> Batch:
+        """The steps of the learning seats, [sets, M, ...]: each set of parameters with its own;
+        with `social` [T, B, n] rewards, if there are any."""
         c, seats = self.config, self.seats
         seen = jax.vmap(jax.vmap(lambda state: views(self.game, state)))(trajectory.state)
         last = jax.tree.map(lambda leaf: leaf[:, seats], plays.view)
@@ -245,12 +249,11 @@ class Learner:
         present_after = jax.vmap(self.game.present)(plays.state)
         present = jnp.concatenate([trajectory.present, present_after[None]])[:, :, seats]
         reward = self.credit(trajectory.outcome.reward, c.prosociality)[:, :, seats]
-        over_seats = jax.vmap(lambda_returns, in_axes=(1, 1, 1, None, None), out_axes=1)
-        over_games = jax.vmap(over_seats, in_axes=(1, 1, 1, 1, None), out_axes=1)
-        # A prosocial seat goes on gaining after it has left, so its value goes on too.
-        valued = jnp.ones_like(present) if c.prosociality > 0 else present
+        reward = reward if social is None else reward + social
+        # Who regards others goes on gaining after it has left, so its value goes on too.
+        valued = jnp.ones_like(present) if c.regards_others else present
         worth = self.worth_later(plays, trajectory)
-        returns = over_games(reward, value, valued, worth, c.gae_lambda)
+        returns = game_returns(reward, value, valued, worth, c.gae_lambda)
         counted = ~self.unfinished(plays, trajectory) | (c.episodes == "any")
         remembered: dict[str, Any] = {}
         if self.actor.context.learned_by_policy:  # its loss goes through the memories again
@@ -279,30 +282,14 @@ class Learner:
     def worth_later(self, plays: Play, trajectory: Trajectory) -> jax.Array:
         """[T, B] what comes after each step is worth at it."""
         episode_next = jnp.concatenate([trajectory.episode, plays.episode[None]])[1:]
-        between = self.config.trial_discount
-        return worth_later(trajectory.outcome.done, self.discount, episode_next, between)
+        c, done = self.config, trajectory.outcome.done
+        return worth_later(done, self.discount, episode_next, c.trial_discount)
 
     def unfinished(self, plays: Play, trajectory: Trajectory) -> jax.Array:
         """[T, B, n] bool, the return of a step hangs on the value at the end of the unroll."""
         present = jax.vmap(self.game.present)(plays.state)[:, self.seats]
         worth = self.worth_later(plays, trajectory)
-        return hangs_on_value(worth, present | (self.config.prosociality > 0))
-
-    def replayed(self, context: Params, part: Batch) -> Batch:
-        """Whole games of a set with the context as it would be now: rows [k * T * g] of real ones,
-        then [H * l] of imagined ones."""
-        seats, rollouts = self.auxiliary.seats.shape[1], self.auxiliary.imagined_rollouts
-        replay = partial(replay_rows, self.actor.context, context)
-        if rollouts is None:
-            return replace(part, inferred=replay(part, seats, self.config.unroll))
-        horizon = rollouts.config.horizon
-        real = len(part.action) - horizon * (rollouts.replicas // self.config.minibatches)
-        played, imagined = (
-            jax.tree.map(lambda leaf: leaf[rows], part)  # noqa: B023
-            for rows in (slice(real), slice(real, None))
-        )
-        inferred = [replay(played, seats, self.config.unroll), replay(imagined, 1, horizon)]
-        return replace(part, inferred=jnp.concatenate(inferred))
+        return hangs_on_value(worth, present | self.config.regards_others)
 
     def values(self, param_sets: PlayerParams, memory: Memory, seen: View) -> jax.Array:
         """[B, n] what the learning seats hope for, with their memories and views [B, n, ...]."""
@@ -334,7 +321,8 @@ class Learner:
 
         def loss(params: Improved, part: Batch) -> tuple[jax.Array, Metrics]:
             if through_time:
-                part = self.replayed(params.context, part)
+                replay = partial(replay_rows, self.actor.context, params.context)
+                part = self.auxiliary.replay(replay, part, c)
             over_rows = jax.vmap(self.actor.policy_and_value, in_axes=(None, 0, 0))
             logits, value = over_rows(params.policy, part.view, part.inferred)
             if self.search:

@@ -36,6 +36,15 @@ def lambda_returns(
     return jax.lax.scan(step, beyond, (reward, value[1:], mix_next, discount), reverse=True)[1]
 
 
+def game_returns(
+    reward: jax.Array, value: jax.Array, valued: jax.Array, worth: jax.Array, gae_lambda: float
+) -> jax.Array:
+    """[T, B, n] the same of all seats and games, with rewards [T, B, n] and `worth` [T, B]."""
+    over_seats = jax.vmap(lambda_returns, in_axes=(1, 1, 1, None, None), out_axes=1)
+    over_games = jax.vmap(over_seats, in_axes=(1, 1, 1, 1, None), out_axes=1)
+    return over_games(reward, value, valued, worth, gae_lambda)
+
+
 def worth_later(
     done: jax.Array, discount: float, episode_next: jax.Array | None = None, between: float = 0.0
 ) -> jax.Array:
@@ -52,13 +61,6 @@ def hangs_on_value(worth: jax.Array, goes_on: jax.Array) -> jax.Array:
     later was worth something [T, B] all the way, and the seat goes on gaining then [B, n]."""
     over = jnp.flip(jnp.cumsum(jnp.flip(worth == 0, axis=0), axis=0), axis=0) > 0
     return ~over[..., None] & goes_on
-
-
-def shared_reward(reward: jax.Array, prosociality: float) -> jax.Array:
-    """[..., N] rewards, each mixed with everyone's mean."""
-    if prosociality == 0:
-        return reward
-    return (1 - prosociality) * reward + prosociality * reward.mean(axis=-1, keepdims=True)
 
 
 def episode_metrics(so_far: jax.Array, trajectory: Trajectory) -> tuple[jax.Array, Metrics]:

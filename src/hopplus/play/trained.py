@@ -25,7 +25,6 @@ class Trained:
     actor: Actor
     params: PlayerParams  # one set
     search: SearchConfig = field(default_factory=SearchConfig)  # how it looked ahead to learn
-    prosociality: float = 0.0  # share of everyone's mean reward in what it values
     config: TrainConfig = field(default_factory=TrainConfig)  # of its run
 
     @property
@@ -38,10 +37,10 @@ class Trained:
         if asked is None or asked == SearchConfig():
             return with_search(self.actor, game, self.play)
         asked.check_asked()
-        if asked.simulations and self.prosociality:
+        if asked.simulations and self.config.ppo.social:
             raise ConfigError(
-                f"{self.actor.name} has learned to value everyone's rewards, and a search looks for"
-                " its own"
+                f"{self.actor.name} has learned to value more than its own rewards, and a search"
+                " looks for these"
             )
         return with_search(self.actor, game, asked.valuing(self.search.worth))
 
@@ -55,7 +54,6 @@ def write_player(path: Path, trained: Trained) -> None:
         # Its making by name and number: a context of one's own is found again by its name.
         "config": json.dumps(to_json(trained.config)),
         "search": json.dumps(to_json(trained.search)),
-        "prosociality": json.dumps(trained.prosociality),
     }
     with clear_errors(f"write {path}"):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -73,11 +71,10 @@ def read_player(path: Path) -> Trained:
         config = from_json(TrainConfig, json.loads(about["config"]))
         actor = make_actor(about["name"], make_game(config.game), config)
         search = from_json(SearchConfig, json.loads(about.get("search", "{}")))
-        prosociality = float(json.loads(about.get("prosociality", "0")))
     except (KeyError, TypeError, ValueError) as error:
         raise ConfigError(f"the player {path} does not say what it is: {error}") from error
     like = jax.eval_shape(actor.init, jax.random.key(0))
-    trained = Trained(actor, filled(like, arrays, str(path)), search, prosociality, config)
+    trained = Trained(actor, filled(like, arrays, str(path)), search, config)
     return named(trained, actor.name)
 
 

@@ -14,6 +14,7 @@ from hopplus.cli.paged import draw_page, this_command
 from hopplus.cli.reading.options import check_options
 from hopplus.cli.reading.players import neither
 from hopplus.config import ConfigError, GameConfig, TrainConfig, default_game
+from hopplus.config.check import option
 from hopplus.diagnosis.faults import FAULTS, Fault, find_fault
 from hopplus.diagnosis.finding import Diagnosis
 from hopplus.diagnosis.subject import (
@@ -43,6 +44,14 @@ class Opened:
     config: TrainConfig
     fault: Fault  # built in
     run: RunFolder | None = None
+
+    def __post_init__(self) -> None:
+        averse = [name for name in self.config.ppo.social if name != "ppo.prosociality"]
+        if averse:
+            raise ConfigError(
+                "a diagnosis computes anew what seats are rewarded with, but not what"
+                f" {option(averse[0])} adds"
+            )
 
     @property
     def updates(self) -> int:

@@ -8,7 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from hopplus.learning.learner import Learner, Lesson
-from hopplus.learning.returns import hangs_on_value, lambda_returns, shared_reward
+from hopplus.learning.returns import game_returns, hangs_on_value
+from hopplus.learning.social_rewards import shared_reward
 
 QUANTILES = (0.0, 0.05, 0.5, 0.95, 1.0)
 
@@ -92,9 +93,7 @@ def compare_targets(learner: Learner, lesson: Lesson) -> TargetErrors:
     def error(gae_lambda: float) -> float:
         after = jnp.concatenate([value, jnp.zeros_like(value[:1])])
         there = jnp.concatenate([present, jnp.zeros_like(present[:1])])
-        over_seats = jax.vmap(lambda_returns, in_axes=(1, 1, 1, None, None), out_axes=1)
-        over_games = jax.vmap(over_seats, in_axes=(1, 1, 1, 1, None), out_axes=1)
-        returns = over_games(reward, after, there, worth, gae_lambda)
+        returns = game_returns(reward, after, there, worth, gae_lambda)
         off = np.asarray((returns - value) ** 2)
         return float(off[counted].mean()) if counted.any() else float("nan")
 

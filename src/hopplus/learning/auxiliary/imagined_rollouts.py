@@ -18,7 +18,7 @@ from hopplus.learning.auxiliary.transitions import (
     push,
 )
 from hopplus.learning.ppo import Batch, source_metrics
-from hopplus.learning.returns import lambda_returns, shared_reward, worth_later
+from hopplus.learning.returns import lambda_returns, worth_later
 from hopplus.models.part import Metrics
 from hopplus.models.sampling import draw
 from hopplus.models.world import World
@@ -189,7 +189,7 @@ class ImaginedRollouts:
     def batch(self, rollout: ImaginedRollout, observed: jax.Array, open_: jax.Array) -> Batch:
         """[rows, ...] the steps of an imagined rollout [H, replicas, ...] of one set."""
         c, ppo = self.config, self.ppo
-        reward = shared_reward(rollout.reward, ppo.prosociality)[..., 0]
+        reward = rollout.reward[..., 0]
         match c.reward:
             case "clipped":
                 reward = jnp.clip(reward, observed[0], observed[1])

@@ -1,7 +1,7 @@
 """The auxiliary models together: what each learns in an update, and what the policy learns
 from besides real play."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -68,6 +68,21 @@ class AuxiliaryLearners:
         key = jax.random.fold_in(key, 1)
         more = minibatch_rows(key, rollouts.rows, c.minibatches, rollouts.replicas, True)
         return jnp.concatenate([rows, real + more], axis=1)  # each has its share of them
+
+    def replay(self, replay: Callable[..., jax.Array], part: Batch, c: PPOConfig) -> Batch:
+        """Whole games of a set with the context as `replay` has it now: rows [k * T * g] of real
+        ones, then [H * l] of imagined ones."""
+        seats, rollouts = self.seats.shape[1], self.imagined_rollouts
+        if rollouts is None:
+            return replace(part, inferred=replay(part, seats, c.unroll))
+        horizon = rollouts.config.horizon
+        real = len(part.action) - horizon * (rollouts.replicas // c.minibatches)
+        played, imagined = (
+            jax.tree.map(lambda leaf: leaf[rows], part)  # noqa: B023
+            for rows in (slice(real), slice(real, None))
+        )
+        inferred = [replay(played, seats, c.unroll), replay(imagined, 1, horizon)]
+        return replace(part, inferred=jnp.concatenate(inferred))
 
     @jax.named_scope("models")
     def learn(

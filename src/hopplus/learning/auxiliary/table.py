@@ -12,6 +12,7 @@ from typing import Any
 from hopplus.config import PARTS, AuxiliaryConfig, ConfigError, PartRule
 from hopplus.learning.auxiliary.goal import GoalLearner
 from hopplus.learning.auxiliary.learner import AuxiliaryLearner
+from hopplus.learning.auxiliary.liam import LiamLearner
 from hopplus.learning.auxiliary.opponent import (
     OpponentLearner,
     fitted_settings,
@@ -141,6 +142,27 @@ AUXILIARY_MODELS: Registry[AuxiliaryModel] = Registry(
             ),
         ),
         "belief": AuxiliaryModel("belief"),  # counted by Bayes' rule, so there is nothing to fit
+        "liam": AuxiliaryModel(
+            "liam",
+            LiamLearner,
+            figures={
+                "liam/held_out_action": "nats of what the others do, decoded from the embedding",
+                "liam/fill": "steps that the embedding can be learned from",
+                "liam/fits": "gradient steps of the embedding",
+            },
+            charts=(
+                Chart(
+                    "Actions decoded by LIAM",
+                    "Cross-entropy of what the others do, on steps learned from and just played.",
+                    {"liam/loss/action": "fitted", "liam/held_out_action": "held out"},
+                ),
+                Chart(
+                    "Observations decoded by LIAM",
+                    "The same of what the others see.",
+                    {"liam/loss/observation": "fitted", "liam/held_out_observation": "held out"},
+                ),
+            ),
+        ),
         "world": AuxiliaryModel(
             "world",
             WorldLearner,

@@ -11,6 +11,7 @@ from hopplus.players.context.context import Context, NoContext
 from hopplus.players.context.episodes import EpisodesContext
 from hopplus.players.context.goals import GoalsContext
 from hopplus.players.context.joined import join
+from hopplus.players.context.liam import LiamContext
 from hopplus.players.context.oracle import OracleContext
 from hopplus.players.context.recurrent import RecurrentContext
 from hopplus.players.scripted import mixed_names
@@ -36,6 +37,10 @@ def _make_belief(game: Game, config: TrainConfig) -> Context:
     return BeliefContext(config.game, config.belief)
 
 
+def _make_liam(game: Game, config: TrainConfig) -> Context:
+    return LiamContext(game.shape, game.seats, len(game.action_names), config.liam)
+
+
 def _make_oracle(game: Game, config: TrainConfig) -> Context:
     if config.train_against:
         kinds = len(mixed_names(game))
@@ -55,6 +60,7 @@ CONTEXTS: Registry[MakeContext] = Registry(
         "recurrent": _make_recurrent,
         "goals": _make_goals,
         "belief": _make_belief,
+        "liam": _make_liam,
         "oracle": _make_oracle,
         "episodes": _make_episodes,
     },

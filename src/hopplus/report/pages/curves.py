@@ -36,6 +36,11 @@ BELOW = (
         "Share of seats that search, as their world model foresees what comes.",
         {"search/open": "gate open"},
     ),
+    Chart(
+        "Social rewards",
+        "What a step costs by inequity, and its influence on the others in nats, before weights.",
+        {"social/inequity": "inequity", "social/influence": "influence"},
+    ),
     Chart("Entropy", "Of the policy, in nats.", {"entropy": "entropy"}),
     Chart("Change of the policy", "In an update.", {"kl": "divergence", "clipped": "clipped"}),
     Chart("Explained variance", "Of the returns, by the values.", {"explained": "explained"}),

@@ -1,0 +1,32 @@
+"""Settings of rewards that a seat learns from besides the game's own."""
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+from hopplus.config.check import Between, Settings, Share, Weight
+
+
+@dataclass(frozen=True)
+class InequityConfig(Settings):
+    """Aversion to inequity of what everyone has gained of late (Hughes et al. 2018)."""
+
+    prefix: ClassVar[str] = "ppo.inequity."
+    alpha: Weight = 0.0
+    """What it costs a seat that the others have more than it, on average over them; 0 for
+    nothing."""
+    beta: Weight = 0.0
+    """What it costs a seat that it has more than the others; 0 for nothing."""
+    decay: Share = 0.975
+    """How slowly gains are forgotten: what counts is e = discount * decay * e + reward, anew with
+    every episode."""
+
+
+@dataclass(frozen=True)
+class InfluenceConfig(Settings):
+    """A reward for having influence on what the others do next (Jaques et al. 2019)."""
+
+    prefix: ClassVar[str] = "ppo.influence."
+    weight: Weight = 0.0
+    """What a nat of influence is worth; 0 for nothing. It is told by the models of the others."""
+    warm_up: Annotated[int, Between(0, 2**31 - 1)] = 100_000
+    """Environment steps over which the weight rises from zero, while these models learn."""
