@@ -54,6 +54,7 @@ SCRIPTED: Registry[Row] = Registry(
         "switch": Row(
             lambda game: Switch(_seekers(game)),
             lambda game: f"draws {' or '.join(game.targets)} anew each episode",
+            lambda game: bool(game.targets),
         ),
         "grudge": Row(
             lambda game: Grudge(_seekers(game)),
