@@ -32,6 +32,7 @@ GAMES: Registry[GameRow] = Registry(
             "the coin game: any coin is worth 1, and costs its owner 2 if another takes it",
         ),
     },
+    group="hopplus.games",
 )
 
 

@@ -1,9 +1,9 @@
 """JaxMARL's environments, and whatever else has their methods, as games.
 
 JaxMARL (Rutherford et al. 2024) hands around dictionaries by agent: `reset(key)` gives observations
-and a state, `step_env(key, state, actions)` the next ones, rewards and who is done. Agents are seats
-here, in the environment's order. What a seat sees is its observation; nothing can be put back into
-the environment's own state, so that whatever needs the rules behind a view is refused.
+and a state, `step_env(key, state, actions)` the next ones, rewards and who is done. Agents are
+seats here, in the environment's order. What a seat sees is its observation; no state can be made of
+it, so that whatever needs the rules behind a view is refused.
 """
 
 import io
@@ -21,8 +21,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from hopplus.config import ConfigError, GameConfig, GameRow, check_range, check_whole
-from hopplus.config.games import JAXMARL
+from hopplus.config import JAXMARL, ConfigError, GameConfig, GameRow, check_range, check_whole
 from hopplus.games.game import Target
 from hopplus.registry import import_named
 from hopplus.types import Outcome, View, ViewShape
@@ -64,7 +63,9 @@ def make_environment(name: str, options: str) -> Any:
     try:
         made = _find_factory(name)(**{key: _as_arrays(value) for key, value in given.items()})
     except TypeError as error:
-        raise ConfigError(f"{name} cannot be made with --game.options {options}: {error}") from error
+        raise ConfigError(
+            f"{name} cannot be made with --game.options {options}: {error}"
+        ) from error
     if missing := [one for one in METHODS if not callable(getattr(made, one, None))]:
         raise ConfigError(
             f"{name} is no GameRow, and makes no environment with JaxMARL's methods: it has no"
@@ -149,7 +150,7 @@ class Jaxmarl:
         if not isinstance(found := getattr(space, "n", None), int | np.integer):
             kind = type(space).__name__
             raise ConfigError(
-                f"{self.name} has actions of the kind {kind}, and players here choose one of several"
+                f"{self.name} has actions of the kind {kind}, and players here choose one of a few"
             )
         return int(found)
 

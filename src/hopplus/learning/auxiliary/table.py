@@ -194,6 +194,7 @@ AUXILIARY_MODELS: Registry[AuxiliaryModel] = Registry(
             gate="imagined/open",
         ),
     },
+    group="hopplus.parts",
 )
 
 

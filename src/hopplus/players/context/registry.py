@@ -51,6 +51,7 @@ CONTEXTS: Registry[MakeContext] = Registry(
         "belief": _make_belief,
         "oracle": _make_oracle,
     },
+    group="hopplus.contexts",
 )
 
 
