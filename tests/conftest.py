@@ -92,10 +92,10 @@ def parse_quickly() -> None:
     offered, game = vars(hopplus.cli)["options_of"], ""
 
     @contextmanager
-    def options_of(chosen: str) -> Iterator[None]:
+    def options_of(chosen: str, choices: Any) -> Iterator[None]:
         nonlocal game
-        game = chosen
-        with offered(chosen):
+        game = f"{chosen} {choices}"
+        with offered(chosen, choices):
             yield
 
     def built_once(kind: Any, **given: Any) -> Any:

@@ -1,8 +1,5 @@
 """Named experiments: configurations, and nothing else."""
 
-from collections.abc import Mapping
-from types import MappingProxyType
-
 from hopplus.config import (
     LARGE,
     BeliefConfig,
@@ -22,6 +19,7 @@ from hopplus.config import (
     WorldConfig,
     WorldLearnerConfig,
 )
+from hopplus.registry import Registry
 
 SEARCH = SearchConfig(simulations=50, noise=0.25, temperature=1.0)
 ONE_STEP = SearchConfig(
@@ -56,7 +54,9 @@ def _learning_from(search: SearchConfig, *parts: PartName) -> TrainConfig:
     return TrainConfig(parts=parts, ppo=ppo, search=search, steps=500_000)
 
 
-PRESETS: Mapping[str, TrainConfig] = MappingProxyType(
+# To add one of one's own: register_preset(name, config, about); or name it module:PRESET.
+PRESETS: Registry[TrainConfig] = Registry(
+    "preset",
     {
         "ppo": TrainConfig(),
         "ppo-shared": TrainConfig(ppo=PPOConfig(parameters="shared")),
@@ -141,9 +141,12 @@ PRESETS: Mapping[str, TrainConfig] = MappingProxyType(
         "hop": _learning_from(SEARCH, "opponent", "belief"),
         "hop-plus-mcts": _learning_from(SEARCH, "opponent", "goal"),
         "one-step": _learning_from(ONE_STEP, "opponent", "world"),
-    }
+    },
+    group="hopplus.presets",
+    kind=TrainConfig,
 )
-ABOUT: Mapping[str, str] = MappingProxyType(
+ABOUT: Registry[str] = Registry(
+    "preset",
     {
         "ppo": "PPO self-play, every seat with parameters of its own",
         "ppo-shared": "PPO self-play, one set of parameters for all seats",
@@ -163,5 +166,19 @@ ABOUT: Mapping[str, str] = MappingProxyType(
         "hop": "HOP: learns from a search in which the others have goals drawn from a belief",
         "hop-plus-mcts": "learns from a search in which the others have the goals it infers",
         "one-step": "learns from one step of a learned world, with models of the others",
-    }
+    },
 )
+
+
+def register_preset(name: str, config: TrainConfig, about: str) -> None:
+    """Have `hopplus train` know a preset of one's own, for this process."""
+    PRESETS.add(name, config)
+    ABOUT.add(name, about)
+
+
+def about_preset(name: str) -> str:
+    """A preset in a line; of one that a package brings, which package that is."""
+    if name in ABOUT:
+        return ABOUT[name]
+    brought = PRESETS.installed().get(name)
+    return f"of the package {brought.dist.name}" if brought else f"{name}, from outside the package"

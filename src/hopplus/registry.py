@@ -1,8 +1,10 @@
-"""Tables by name that users can add to: games, contexts, scripted players, auxiliary models.
+"""Tables by name that users can add to: games, contexts, scripted players, auxiliary models,
+presets.
 
 A name finds a row of the table, or, with a colon, an attribute of an importable module:
 `my_package.games:Ultimatum`. So whatever is somebody's own needs no registration, and a run's
-`config.json` still says by name what it was trained with.
+`config.json` still says by name what it was trained with. A package that is installed may bring
+rows, too, as entry points of the table's group, which are read when a name is not in the table.
 """
 
 import difflib
@@ -18,12 +20,16 @@ Row = TypeVar("Row")
 
 
 class Registry(Mapping[str, Row], Generic[Row]):
-    """Rows by name; `what` they are is said in errors, such as "game"."""
+    """Rows by name; `what` they are is said in errors, such as "game". `kind` is what a row of
+    somebody's own must be, if that is checked here."""
 
-    def __init__(self, what: str, rows: Mapping[str, Row]) -> None:
-        self.what = what
+    def __init__(
+        self, what: str, rows: Mapping[str, Row], group: str = "", kind: type | None = None
+    ) -> None:
+        self.what, self.group, self.kind = what, group, kind
         self._rows = dict(rows)
         self._imported: dict[str, Row] = {}
+        self._installed: dict[str, Any] | None = None  # entry points, once they were asked for
 
     def add(self, name: str, row: Row) -> None:
         """Add a row of one's own. A name that is taken is an error: runs are read back by it."""
@@ -36,25 +42,72 @@ class Registry(Mapping[str, Row], Generic[Row]):
     def __getitem__(self, name: str) -> Row:
         if name in self._rows:
             return self._rows[name]
+        self._imported[name] = self._from_outside(name)
+        return self._imported[name]
+
+    def _from_outside(self, name: str) -> Row:
         if ":" in name:
-            self._imported[name] = import_named(name, self.what)
-            return self._imported[name]
-        near = difflib.get_close_matches(name, self._rows, n=1)
-        meant = f": did you mean {near[0]!r}?" if near else f", only {', '.join(self._rows)}"
-        raise ConfigError(f"there is no {self.what} {name!r}{meant}")
+            row = import_named(name, self.what)
+        elif name in (installed := self.installed()):
+            row = load_entry_point(installed[name], self.what)
+        else:
+            near = difflib.get_close_matches(name, self.listed(), n=1)
+            meant = f": did you mean {near[0]!r}?" if near else f", only {', '.join(self.listed())}"
+            raise ConfigError(f"there is no {self.what} {name!r}{meant}")
+        if self.kind and not isinstance(row, self.kind):
+            raise ConfigError(f"{name} is no {self.kind.__name__}: see docs/extending.md")
+        return row
+
+    def installed(self) -> Mapping[str, Any]:
+        """The entry points of installed packages, by name; reading them takes a while."""
+        if self._installed is None:
+            from importlib import metadata  # here, as most commands need none of it
+
+            found = metadata.entry_points(group=self.group) if self.group else ()
+            self._installed = {one.name: one for one in found if one.name not in self._rows}
+        return self._installed
+
+    def listed(self) -> list[str]:
+        """All names but those with a colon."""
+        return [*self._rows, *self.installed()]
 
     def known(self) -> list[Row]:
         """The rows of the table, and those that were imported so far."""
         return [*self._rows.values(), *self._imported.values()]
 
+    def known_names(self) -> tuple[str, ...]:
+        """What these are called."""
+        return (*self._rows, *self._imported)
+
     def __contains__(self, name: object) -> bool:
-        return name in self._rows
+        """Whether it is in the table or was installed; a name with a colon only where it is known
+        here what its row must be."""
+        if name in self._rows or not isinstance(name, str):
+            return name in self._rows
+        if ":" not in name:
+            return name in self.installed()
+        try:
+            return self.kind is not None and isinstance(self[name], self.kind)
+        except ConfigError:
+            return False
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._rows)
 
     def __len__(self) -> int:
         return len(self._rows)
+
+
+def load_entry_point(found: Any, what: str) -> Any:
+    """What an entry point of an installed package stands for."""
+    try:
+        return found.load()
+    except Exception as error:  # whatever a package does when it is imported
+        package = found.dist.name if found.dist else found.module
+        raise ConfigError(
+            f"{what} {found.name!r} of the package {package} cannot be loaded:"
+            f" {type(error).__name__}: {error}"
+        ) from error
 
 
 def import_named(name: str, what: str) -> Any:

@@ -5,12 +5,13 @@ from pathlib import Path
 
 from hopplus.cli.paged import show
 from hopplus.cli.reading.options import check_options
-from hopplus.config import GameConfig, NetConfig, PPOConfig, TrainConfig, default_game
+from hopplus.config import ConfigError, GameConfig, NetConfig, PPOConfig, TrainConfig, default_game
 from hopplus.evaluation.adaptation import lineups
 from hopplus.evaluation.certificate import Certificate
 from hopplus.games import make_game
 from hopplus.games.game import board_size
 from hopplus.learning.from_run import find_background_players
+from hopplus.players.scripted import mixed_names
 from hopplus.report.pages.adaptation import certificate_page
 from hopplus.runs.progress import Progress
 
@@ -57,6 +58,11 @@ class Certify:
         )
         game = make_game(self.game)
         wanted = lineups(self.against, game)
+        if len({*mixed_names(game), *(name for lineup in wanted for name in lineup)}) < 2:
+            raise ConfigError(
+                f"whom one faces can only matter among several, and {game.name} has"
+                f" {mixed_names(game)[0]} players alone: name others in --against"
+            )
         background = find_background_players([name for lineup in wanted for name in lineup])
         asked = Certificate(config, wanted, background, self.episodes)
         path = asked.kept_at(self.out)

@@ -9,6 +9,7 @@ from typing import Any
 from hopplus.cli.paged import show
 from hopplus.cli.reading.options import check_options
 from hopplus.cli.reading.players import Playing
+from hopplus.games.game import check_board
 from hopplus.recorded.collect import collect
 from hopplus.report.numbers import counted, said
 from hopplus.report.page import Page, Section
@@ -32,7 +33,8 @@ class Collect(Playing):
 
     def run(self) -> int:
         check_options(episodes=self.episodes, games=self.games)
-        config, _, lineup, _ = self.setup()
+        config, game, lineup, _ = self.setup()
+        check_board(game, "recorded play")  # what is seen is kept in bits
         out = self.out or Path("data") / time.strftime("%Y%m%d-%H%M%S")
         check_free(out, "take another --out, or remove it")
         try:

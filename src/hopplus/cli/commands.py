@@ -1,5 +1,6 @@
 """The commands, by name, in the order in which help lists them."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from hopplus.cli.ablate import Ablate
@@ -46,10 +47,26 @@ SUBCOMMANDS: dict[str, tuple[str, ...]] = {
 }
 
 
+def preset_named(words: Sequence[str]) -> str | None:
+    """The preset from outside the package that a command line names, or None.
+
+    It is looked for before the line is parsed, because what its options are by default depends on
+    it.
+    """
+    name = words[1] if words[:1] == ["train"] and words[1:] else "-"
+    if name.startswith("-") or name in SUBCOMMANDS["train"]:
+        return None
+    if ":" in name:
+        PRESETS[name]  # raises if it is none
+    return name if name in PRESETS else None
+
+
 def choices(path: tuple[str, ...]) -> tuple[str, ...]:
     """What may stand behind a command: one of its own, of all for none; nothing if it has none."""
     if not path:
         return tuple(COMMANDS)
+    if path == ("train",):
+        return PRESETS.known_names()  # with what was asked for from outside
     return SUBCOMMANDS.get(path[0], ()) if len(path) == 1 else ()
 
 

@@ -6,10 +6,10 @@ from typing import Annotated, Literal
 import tyro
 
 from hopplus.cli.paged import show
-from hopplus.config import GameConfig, default_game
+from hopplus.config import JAXMARL, GameConfig, default_game, find_game
 from hopplus.games import GAMES, make_game
 from hopplus.players.scripted import player_names
-from hopplus.presets import ABOUT
+from hopplus.presets import PRESETS, about_preset
 from hopplus.report.page import Page, Section
 
 
@@ -26,10 +26,11 @@ class List:
     def run(self) -> int:
         match self.what:
             case "games":
-                rows = {name: row.about for name, row in GAMES.items()}
+                rows = {name: find_game(name).about for name in GAMES.listed()}
+                rows[f"{JAXMARL}NAME"] = find_game(JAXMARL).about
             case "players":
                 rows = player_names(make_game(self.game))
             case "presets":
-                rows = dict(ABOUT)
+                rows = {name: about_preset(name) for name in PRESETS.listed()}
         table = Section("", rows=list(rows.items()))
         return show(Page(self.what, "", sections=[table], payload=rows), as_json=self.json)

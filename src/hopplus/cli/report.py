@@ -10,6 +10,7 @@ import tyro
 from hopplus.cli.paged import show, this_command
 from hopplus.config import ConfigError, TrainConfig
 from hopplus.evaluation.replay.replays import run_lineup, telling_replays, watch_first
+from hopplus.games.game import has_board
 from hopplus.report.html import write_page
 from hopplus.report.page import Section
 from hopplus.report.pages.models import model_sections
@@ -76,7 +77,8 @@ def _shown(run: Summary) -> tuple[list[Section], list[tuple[str, dict[str, Any]]
         table = run_lineup(run.run)
         seen = watch_first(*table)
         sections = model_sections(run.run, table, seen)
-        return sections, [(run.name, telling_replays(*table, seen))]
+        shown = has_board(table[0])
+        return sections, [(run.name, telling_replays(*table, seen))] if shown else []
     except (ConfigError, RunError) as error:  # nothing was saved yet
         say(f"models and replay of {run.name} are left out: {error}")
         return [], []

@@ -13,7 +13,7 @@ from hopplus.cli.pretrain import carry_on_pretrain
 from hopplus.config import ConfigError, TrainConfig
 from hopplus.learning.from_run import new_run, seat_names
 from hopplus.learning.train import Moment, summary, train
-from hopplus.presets import ABOUT, PRESETS
+from hopplus.presets import ABOUT, PRESETS, about_preset
 from hopplus.report.page import Page, Section
 from hopplus.report.pages.summary import order_p_value
 from hopplus.runs.checkpoint import steps_of
@@ -22,6 +22,14 @@ from hopplus.runs.progress import Progress
 from hopplus.runs.watchdog import say
 
 Preset = tyro.extras.subcommand_type_from_defaults(dict(PRESETS), dict(ABOUT))
+OWN = "own"  # what a preset from outside is called among the others
+
+
+def own_preset(name: str) -> Any:
+    """The type of the choice there is where a preset from outside is named."""
+    return tyro.extras.subcommand_type_from_defaults(
+        {OWN: PRESETS[name], **PRESETS}, {OWN: about_preset(name), **ABOUT}
+    )
 
 
 @dataclass(frozen=True)

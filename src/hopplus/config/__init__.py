@@ -28,6 +28,7 @@ from hopplus.config.game import GameConfig as GameConfig
 from hopplus.config.game import GameRow as GameRow
 from hopplus.config.games import DEFAULT_GAME as DEFAULT_GAME
 from hopplus.config.games import GAMES as GAMES
+from hopplus.config.games import JAXMARL as JAXMARL
 from hopplus.config.games import default_game as default_game
 from hopplus.config.games import find_game as find_game
 from hopplus.config.games import make_config as make_config

@@ -212,6 +212,7 @@ PARTS: Registry[PartRule] = Registry(
         "world": PartRule(settings="world"),
         "imagination": PartRule(settings="imagine", needs=("opponent", "world")),
     },
+    group="hopplus.parts",
 )
 
 

@@ -9,9 +9,10 @@ from typing import Any
 from hopplus.config.board_games import CoinConfig, SnowdriftConfig, StagHuntConfig
 from hopplus.config.check import ConfigError
 from hopplus.config.game import GameConfig, GameRow
-from hopplus.registry import Registry
+from hopplus.registry import Registry, import_named
 
 DEFAULT_GAME = "stag-hunt-v1"
+JAXMARL = "jaxmarl:"  # before the name of an environment of that package
 GAMES: Registry[GameRow] = Registry(
     "game",
     {
@@ -31,12 +32,16 @@ GAMES: Registry[GameRow] = Registry(
             "the coin game: any coin is worth 1, and costs its owner 2 if another takes it",
         ),
     },
+    group="hopplus.games",
 )
 
 
 def find_game(name: str) -> GameRow:
-    """The row of a game by its name, or by `module:attribute` of one's own."""
-    row = GAMES[name]
+    """The row of a game by its name, or by `module:attribute` of one's own, which may also be what
+    makes an environment with JaxMARL's methods."""
+    row: Any = None if name.startswith(JAXMARL) else GAMES[name]
+    if row is None or (callable(row) and not isinstance(row, GameRow)):
+        row = import_named("hopplus.games.jaxmarl:ROW", "game")
     if not isinstance(row, GameRow):
         raise ConfigError(f"{name} is no GameRow: see docs/extending.md")
     return row

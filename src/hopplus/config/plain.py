@@ -27,7 +27,9 @@ def from_json(kind: type[Config], data: dict[str, Any]) -> Config:
     unknown = set(data) - set(hints)
     if unknown:
         raise ConfigError(f"{kind.__name__} has no field {sorted(unknown)[0]}")
-    return kind(**{name: _restored(hints[name], value) for name, value in data.items()})
+    derived = {one.name for one in dataclasses.fields(kind) if not one.init}  # type: ignore[arg-type]
+    given = {name: value for name, value in data.items() if name not in derived}
+    return kind(**{name: _restored(hints[name], value) for name, value in given.items()})
 
 
 def differing(configs: Sequence[Any]) -> dict[str, list[Any]]:

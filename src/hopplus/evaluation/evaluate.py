@@ -121,7 +121,7 @@ class Evaluation:
     returns: tuple[Measured, ...]  # [N]
     mean_return: Measured  # of the focal seats' mean
     joint_return: Measured
-    best_joint_return: float
+    best_joint_return: float | None
     took: np.ndarray  # [N, K] per episode
     taken: np.ndarray  # [K] per episode
     illegal: np.ndarray  # [N] per episode

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, Protocol
 import jax
 import numpy as np
 
+from hopplus.errors import ConfigError
 from hopplus.types import Outcome, View, ViewShape
 
 
@@ -64,8 +65,8 @@ class Game(Protocol):
         """Whether the rules treat all seats alike."""
 
     @property
-    def best_joint_return(self) -> float:
-        """What all seats together can get from an episode at most."""
+    def best_joint_return(self) -> float | None:
+        """What all seats together can get from an episode at most; None where nobody knows."""
 
     def describe(self) -> tuple[str, Mapping[str, Any]]:
         """The game and its settings in one line, as a text with {places} and what belongs there, so
@@ -97,6 +98,19 @@ class Game(Protocol):
 
     def show(self, state: Any) -> str:
         """Write the board as a layout."""
+
+
+def has_board(game: Game) -> bool:
+    """Whether views are the planes of a board, cells of 0 and 1. They are, unless a game has an
+    attribute of that name which says otherwise; then they are any numbers behind a plane for each
+    seat, of which the first is 1."""
+    return getattr(game, "has_board", True)
+
+
+def check_board(game: Game, what: str) -> None:
+    """Raise `ConfigError` naming what cannot be done without a board, if there is none."""
+    if not has_board(game):
+        raise ConfigError(f"{what} needs a board, which {game.name} does not have")
 
 
 def board_size(game: Game) -> str:

@@ -52,6 +52,7 @@ class GoalPart:
     shape: ViewShape
     actions: int
     config: GoalConfig
+    bits: bool = True  # views are 0 and 1, and not any numbers
 
     def init(self, key: jax.Array) -> Params:
         key_body, key_code, key_head, key_last = jax.random.split(key, 4)
@@ -126,6 +127,11 @@ class GoalPart:
         assert params.decoder is not None
         return params.decoder(goal).reshape(self.shape)
 
+    def reconstruction(self, logits: jax.Array, planes: jax.Array) -> jax.Array:
+        """[] how badly logits tell planes of the same shape: their cross-entropy. Of any numbers,
+        it is least where the logits are these numbers."""
+        return binary_loss(logits, planes if self.bits else jax.nn.sigmoid(planes)).sum()
+
     def policy(self, params: GoalPrior, view: View, goal: jax.Array) -> jax.Array:
         """[A] log-probabilities on the way to a goal; not with the reconstruction loss."""
         match params.actor:
@@ -145,7 +151,7 @@ class GoalPart:
         code = self.code(params, self.encoded(sample))
         if self.config.loss == "reconstruction":
             logits = self.planes(params, self.drawn(code, key))
-            named = {"reconstruction": binary_loss(logits, sample.view.planes).sum()}
+            named = {"reconstruction": self.reconstruction(logits, sample.view.planes)}
         else:
             goal = self.drawn(code, key)
             named = {"action": -self.policy(params, sample.view, goal)[sample.joint[0]]}

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from hopplus.config import NetConfig, TrainConfig, find_part
-from hopplus.games.game import Game
+from hopplus.games.game import Game, has_board
 from hopplus.models.goal import GoalPart
 from hopplus.models.nets import ActorCritic
 from hopplus.models.opponent import OpponentPart
@@ -135,7 +135,7 @@ def make_player_models(game: Game, config: TrainConfig, context: Context) -> Pla
     actions, others = len(game.action_names), game.seats - 1
     prior = opponent = world = None
     if "goal" in config.parts:
-        prior = GoalPart(game.shape, actions, config.goal.prior)
+        prior = GoalPart(game.shape, actions, config.goal.prior, has_board(game))
     if "opponent" in config.parts:
         weights, net = (1.0,) * actions, config.opponent.net
         opponent = OpponentPart(game.shape, game.seats, actions, goal_size(context), net, weights)

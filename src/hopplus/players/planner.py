@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from hopplus.config import ConfigError, SearchConfig, check
-from hopplus.games.game import Game
+from hopplus.games.game import Game, check_board
 from hopplus.models.opponent import others_views, predictor
 from hopplus.models.sampling import draw, drawn_by
 from hopplus.models.world import board_of
@@ -173,6 +173,7 @@ def with_search(actor: Actor, game: Game, config: SearchConfig) -> Actor | Plann
     """The player with that search before each of its acts, or as it is where there is none."""
     if not config.simulations:
         return actor
+    check_board(game, "a search")
     if config.world == "learned" and not actor.parts.world:
         raise ConfigError(
             f"--search.world is 'learned' but {actor.name} has learned no world: use --search.world"

@@ -20,7 +20,7 @@ from hopplus.config import (
     to_json,
 )
 from hopplus.games import make_game
-from hopplus.games.game import Game
+from hopplus.games.game import Game, check_board
 from hopplus.models.goal import GoalPart
 from hopplus.models.opponent import OpponentPart
 from hopplus.models.part import Part
@@ -90,6 +90,7 @@ def make_setting(
 
 def check_world(config: WorldConfig, game: Game) -> None:
     """Raise `ConfigError` where a world model cannot be one of such a game."""
+    check_board(game, "a world model")
     if not game.sees_all and config.head == "structured":
         raise ConfigError(
             f"nobody sees {game.hidden}, so that others come into sight and go out of it, of which"

@@ -4,6 +4,7 @@ import dataclasses
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import Annotated, Any, Union
 
 import tyro
@@ -17,10 +18,10 @@ from tyro.constructors import (
 )
 
 from hopplus.config import (
+    DEFAULT_GAME,
     GameConfig,
     check_above,
     check_range,
-    default_game,
     find_game,
     make_config,
 )
@@ -54,12 +55,12 @@ def one_of(commands: Mapping[str, type]) -> Any:
     ]
 
 
-def game_named(words: Sequence[str]) -> str:
+def game_named(words: Sequence[str], default: str = DEFAULT_GAME) -> str:
     """The game that a command line names with `--game`, or the default one.
 
     It is looked for before the line is parsed, because the options there are depend on it.
     """
-    name = default_game().name
+    name = default
     for word, after in zip(words, [*words[1:], ""], strict=False):
         if word == "--game" and after and not after.startswith("-"):
             name = after
@@ -69,9 +70,11 @@ def game_named(words: Sequence[str]) -> str:
 
 
 @contextmanager
-def options_of(game: str) -> Iterator[None]:
+def options_of(
+    game: str, choices: Mapping[tuple[type, str], Any] = MappingProxyType({})
+) -> Iterator[None]:
     """Has tyro read numbers as above, and offer the settings of that game wherever a command takes
-    a `GameConfig`."""
+    a `GameConfig`, and other choices than those it knows for these fields of these classes."""
     chosen = find_game(game).config
     under_way: set[Any] = set()
 
@@ -95,7 +98,7 @@ def options_of(game: str) -> Iterator[None]:
             return dataclasses.replace(field, type=chosen, default=default)
         if owner is chosen and field.name == "name":
             return dataclasses.replace(field, type=NAME)
-        return field
+        return dataclasses.replace(field, type=choices.get((owner, field.name), field.type))
 
     games = ConstructorRegistry()
     games.struct_rule(game_rule)

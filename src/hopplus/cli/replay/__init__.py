@@ -25,7 +25,7 @@ from hopplus.evaluation.replay.replays import (
     start_episodes,
 )
 from hopplus.evaluation.replay.watch import seated, watch
-from hopplus.games.game import Game
+from hopplus.games.game import Game, check_board
 from hopplus.games.render import Frame, terminal
 from hopplus.play.lineup import Lineup
 from hopplus.play.rollout import Play, begin
@@ -57,6 +57,7 @@ class Replay(Playing):
     def run(self) -> int:
         self._check()
         _, game, lineup, _ = self.setup()
+        check_board(game, "a replay")
         check_range("--seat", self.seat, 0, game.seats - 1)
         screen = None if self.out or self.json else standard_screen()
         colour = Console().is_terminal and not Console().no_color

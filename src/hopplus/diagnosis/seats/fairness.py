@@ -15,7 +15,7 @@ import numpy as np
 
 from hopplus.diagnosis.seats.ordering import Ordering, compare_episodes
 from hopplus.evaluation.evaluate import evaluate, first_episodes
-from hopplus.games.game import Game, repeat_step, views
+from hopplus.games.game import Game, has_board, repeat_step, views
 from hopplus.play.rollout import begin, rollout, start
 from hopplus.play.seating import Seating
 from hopplus.players.scripted import scripted
@@ -78,6 +78,8 @@ def _differ(
 
 def compare_turns(game: Game, seed: int, games: int = 128) -> Symmetry:
     """Play steps of random games on every turn of their boards."""
+    if not has_board(game):
+        return Symmetry(0, 0, False, "")
     keys = jax.random.split(jax.random.key(seed), games)
     state, joint, key = jax.tree.map(
         lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), _random_play(game, keys)

@@ -216,6 +216,7 @@ AUXILIARY_MODELS: Registry[AuxiliaryModel] = Registry(
             gate="imagined/open",
         ),
     },
+    group="hopplus.parts",
 )
 
 

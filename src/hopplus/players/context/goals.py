@@ -7,7 +7,7 @@ import jax.numpy as jnp
 
 from hopplus.models.goal import GoalCode, GoalInference, GoalPart
 from hopplus.models.history import Histories, History, given, seen_size
-from hopplus.models.nets import LASTING, Gru, Layers, Linear, binary_loss, make_body
+from hopplus.models.nets import LASTING, Gru, Layers, Linear, make_body
 from hopplus.models.part import Metrics
 from hopplus.players.context.context import Context
 from hopplus.types import View
@@ -90,6 +90,6 @@ class GoalsContext(Context):
         logits = params.decoder(jnp.concatenate([drawn, before.reshape(-1)]))
         apart = self.goal.apart(codes, target).sum(axis=-1)
         return {
-            "reconstruction": binary_loss(logits, planes.reshape(-1)).sum(),
+            "reconstruction": self.goal.reconstruction(logits, planes.reshape(-1)),
             "kl": jnp.where(known, apart, 0.0).sum(),
         }

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from hopplus.config import MIXED, ConfigError, TrainConfig
-from hopplus.games.game import Game
+from hopplus.games.game import Game, has_board
 from hopplus.models.goal import GoalPart
 from hopplus.players.context.belief import BeliefContext
 from hopplus.players.context.context import Context, NoContext
@@ -26,7 +26,7 @@ def _make_recurrent(game: Game, config: TrainConfig) -> Context:
 
 def _make_goals(game: Game, config: TrainConfig) -> Context:
     c = config.goal
-    prior = GoalPart(game.shape, len(game.action_names), c.prior)
+    prior = GoalPart(game.shape, len(game.action_names), c.prior, has_board(game))
     goals = game.seats - 1 if c.about == "each" else 1
     return GoalsContext(prior, game.seats, goals, c.hidden, c.across, c.history == "each")
 
@@ -64,6 +64,7 @@ CONTEXTS: Registry[MakeContext] = Registry(
         "oracle": _make_oracle,
         "episodes": _make_episodes,
     },
+    group="hopplus.contexts",
 )
 
 

@@ -54,6 +54,7 @@ SCRIPTED: Registry[Row] = Registry(
         "switch": Row(
             lambda game: Switch(_seekers(game)),
             lambda game: f"draws {' or '.join(game.targets)} anew each episode",
+            lambda game: bool(game.targets),
         ),
         "grudge": Row(
             lambda game: Grudge(_seekers(game)),
@@ -67,14 +68,24 @@ SCRIPTED: Registry[Row] = Registry(
         **{one.name: _row(one, "snowdrift-v1") for one in (Clear, Idle, Reciprocal, Late)},
         **{one.name: _row(one, "coin-v1") for one in (Cooperator, Defector, TitForTat, Grudger)},
     },
+    group="hopplus.players",
 )
 OWN = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")  # module:function, and never noisy-stag:0.1
+
+
+def _scripted_row(name: str) -> Row:
+    """The row of that name; what an installed package brings may also be a function alone."""
+    row: Any = SCRIPTED[name]
+    if isinstance(row, Row):
+        return row
+    return Row(lambda game: Own(name, row(game)), lambda game: "brought by an installed package")
 
 
 def player_names(game: Game) -> dict[str, str]:
     """The scripted players of a game: how each is called, and what it does."""
     seekers = {k: f"goes to the nearest {k} it sees and takes it" for k in game.targets}
-    rows = {name: row.about(game) for name, row in SCRIPTED.items() if row.plays(game)}
+    listed = {name: _scripted_row(name) for name in SCRIPTED.listed()}
+    rows = {name: row.about(game) for name, row in listed.items() if row.plays(game)}
     found = {"random": rows.pop("random"), **seekers, **rows}
     noisy = {
         f"noisy-{name}:P": f"as {name}, but any legal action with probability P"
@@ -95,8 +106,8 @@ def scripted(name: str, game: Game) -> Player:
     seekers = {seeker.name: seeker for seeker in _seekers(game)}
     if name in seekers:
         return seekers[name]
-    if name in SCRIPTED and SCRIPTED[name].plays(game):
-        return SCRIPTED[name].make(game)
+    if name in SCRIPTED and _scripted_row(name).plays(game):
+        return _scripted_row(name).make(game)
     if OWN.fullmatch(name):
         return Own(name, import_named(name, "player")(game))
     base, _, rate = name.removeprefix("noisy-").partition(":")

@@ -56,10 +56,10 @@ def evaluation_page(e: Evaluation) -> Page:
 def _together(e: Evaluation) -> str:
     joint, best = e.joint_return.episodes, e.best_joint_return
     taken = ", ".join(f"{said(n)} {kind}s" for kind, n in zip(e.kinds, e.taken, strict=True))
+    share = f" ({joint.mean / best:.1%})" if best and best > 0 else ""
     return (
-        f"joint return {joint} of {best:g} at best"
-        f"{f' ({joint.mean / best:.1%})' if best > 0 else ''};"
-        f" taken per episode: {taken}; length {e.length} steps"
+        f"joint return {joint}{'' if best is None else f' of {best:g} at best'}{share};"
+        f"{f' taken per episode: {taken};' if taken else ''} length {e.length} steps"
         f"{'; one episode: no interval can be told' if e.episodes == 1 else ''}"
     )
 

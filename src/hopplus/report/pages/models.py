@@ -18,7 +18,7 @@ from hopplus.diagnosis.models.opponent import measure_in_play
 from hopplus.diagnosis.models.world import WorldDiagnosis
 from hopplus.evaluation.replay.replays import run_lineup, watch_first
 from hopplus.evaluation.replay.watch import Sitting, Watched, seated, sitting
-from hopplus.games.game import Game
+from hopplus.games.game import Game, has_board
 from hopplus.learning.from_run import seat_names
 from hopplus.play.lineup import Lineup
 from hopplus.recorded.dataset import open_data
@@ -86,6 +86,8 @@ def _of_training(config: TrainConfig, game: Game, lineup: Lineup, seen: Watched)
     sections = []
     if bool(seen.modelling.any()):
         sections.append(_foresight(game, seen))
+    if not has_board(game):  # held-out views are kept in bits
+        return sections
     held = record_watched(game, lineup, seen)
     who, names = sitting(*seated(lineup)), seat_names(config)
     param_sets = {seat: who[seat][0] for seat, name in enumerate(names) if name == "learn"}

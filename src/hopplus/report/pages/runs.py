@@ -32,7 +32,8 @@ IMPROVEMENT = (
     "The probability of improvement is that a run of one seed does better than one of {first}."
 )
 
-HEADLINES = {  # by whether only some seats learn, and whether there are several runs
+# By whether only some seats learn or nobody knows the best, and whether there are several runs.
+HEADLINES = {
     (False, False): "Mean return {mean} of {best} at best",
     (False, True): "{name} has the highest mean return: {mean} of {best} at best",
     (True, False): "Mean return {mean} of the seats that learn",
@@ -125,7 +126,8 @@ def _headline(runs: Sequence[Summary], say: Translations) -> str:
         return say("These runs cannot be ranked by their returns")
     if even := too_close([(run.name, run.mean_return) for run in known if run.mean_return]):
         return say(even)
-    return say(HEADLINES[best.partly, len(runs) > 1], **values)
+    unknown = best.partly or best.best is None
+    return say(HEADLINES[unknown, len(runs) > 1], **values)
 
 
 def too_close(found: Sequence[tuple[str, Estimate]]) -> Sentence | None:

@@ -98,7 +98,8 @@ class Summary:
         if self.config is None or self.partly:
             return None
         game = make_game(self.config.game)
-        return game.best_joint_return / game.seats
+        best = game.best_joint_return
+        return None if best is None else best / game.seats
 
     @property
     def seeds(self) -> int:
