@@ -54,25 +54,27 @@ def turned(bits: jax.Array, seat: jax.Array | int, seats: int) -> jax.Array:
 
 def distinct_places(key: jax.Array, cells: jax.Array, free: jax.Array, count: int) -> jax.Array:
     """[count] int32, distinct ones of the first `free` cells, every arrangement equally likely."""
-    return cells[_distinct_ranks(key, free, count)]
+    return cells[distinct_ranks(jax.random.uniform(key, (count,)), free)]
 
 
-def distinct_free(key: jax.Array, free: jax.Array, count: int) -> jax.Array:
+def distinct_free(numbers: jax.Array, free: jax.Array) -> jax.Array:
     """[count] int32, distinct ones of the cells that are `free` [H*W] bool, every arrangement
-    equally likely; anything where they are too few."""
-    ranks = _distinct_ranks(key, free.sum(), count)
+    equally likely for uniform numbers [count]; anything where they are too few."""
+    ranks = distinct_ranks(numbers, free.sum())
     return (jnp.cumsum(free) <= ranks[:, None]).sum(axis=1)
 
 
-def _distinct_ranks(key: jax.Array, free: jax.Array, count: int) -> jax.Array:
-    """[count] int32, distinct numbers below `free`, every arrangement equally likely.
+def distinct_ranks(numbers: jax.Array, free: jax.Array) -> jax.Array:
+    """[count] int32, distinct and below `free`, every arrangement equally likely for uniform
+    numbers [count] from 0 to below 1.
 
-    Draws the arrangement's Lehmer code (the i-th digit is below free - i) and decodes it: no
+    They are the arrangement's Lehmer code (the i-th digit is below free - i), which is decoded: no
     sorting, no loop over cells.
     """
+    count = len(numbers)
     order = jnp.arange(count)
     choices = (free - order).astype(jnp.float32)
-    digits = jnp.floor(jax.random.uniform(key, (count,)) * choices).astype(jnp.int32)
+    digits = jnp.floor(numbers * choices).astype(jnp.int32)
     ranks = digits  # among the cells not taken by earlier pieces; made ranks among all, below
     for earlier in reversed(range(count)):
         ranks = ranks + ((order > earlier) & (ranks >= digits[earlier]))
