@@ -82,19 +82,22 @@ class BoardGame:
         text = "{name}, {rows}x{columns}" + words
         return text, {name: getattr(self.config, name) for name in names}
 
-    def place(self, key: jax.Array, more: int = 0) -> tuple[jax.Array, jax.Array, jax.Array]:
-        """Draw a board and where all pieces begin on it: walls [H*W] bool, distinct cells [pieces]
-        int32, every placement equally likely; and `more` uniform numbers for what else there is to
-        draw, since every draw of its own costs a small board dearly."""
-        bank: grid.Bank = jax.tree.map(jnp.asarray, self.bank)
+    def draw(self, key: jax.Array) -> tuple[jax.Array | int, jax.Array]:
+        """The number of a board, and [pieces] uniform numbers."""
         board: jax.Array | int = 0
-        if bank.boards > 1:
+        if self.bank.boards > 1:
             key, key_board = jax.random.split(key)
-            board = jax.random.randint(key_board, (), 0, bank.boards)
-        pieces = self.config.pieces
-        numbers = jax.random.uniform(key, (pieces + more,))
-        ranks = grid.distinct_ranks(numbers[:pieces], bank.free[board])
-        return bank.walls[board], bank.cells[board][ranks], numbers[pieces:]
+            board = jax.random.randint(key_board, (), 0, self.bank.boards)
+        return board, jax.random.uniform(key, (self.config.pieces,))
+
+    def place(self, board: jax.Array | int, numbers: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """A board and where all pieces begin on it: walls [H*W] bool, distinct cells [pieces]
+        int32, every placement equally likely for uniform numbers."""
+        bank: grid.Bank = jax.tree.map(jnp.asarray, self.bank)
+        cells = grid.distinct_ranks(numbers, bank.free[board])
+        if self.config.obstacles:
+            cells = bank.cells[board][cells]
+        return bank.walls[board], cells
 
     @property
     def unplayed(self) -> dict[str, jax.Array]:

@@ -58,14 +58,11 @@ class CoinGame(BoardGame):
         return c.horizon * min(c.coins, c.seats) * c.reward
 
     def init(self, key: jax.Array) -> CoinState:  # [1]
-        walls, cells, numbers = self.place(key, self.config.coins)
+        board, numbers = self.draw(key)
+        owners, rest = grid.parted(numbers[self.seats :], self.seats)
+        walls, cells = self.place(board, jnp.append(numbers[: self.seats], rest))
         seats, coins = cells[: self.seats], cells[self.seats :]
-        owners = self._owners(numbers)
         return CoinState(walls, seats, **self.unplayed, coins=coins, owners=owners)
-
-    def _owners(self, numbers: jax.Array) -> jax.Array:
-        """Seats, all alike for uniform numbers."""
-        return jnp.floor(numbers * self.seats).astype(jnp.int32)
 
     def step(self, state: CoinState, joint: jax.Array, key: jax.Array) -> tuple[CoinState, Outcome]:
         c = self.config
@@ -83,9 +80,9 @@ class CoinGame(BoardGame):
         kept = ((state.coins[:, None] == cells) & ~taken[:, None]).any(axis=0)
         free = ~(state.walls | (seats[:, None] == cells).any(axis=0) | kept)  # [H*W]
         # No more than one coin a seat is taken, so that many come back, in the order of the coins.
-        most = min(c.coins, c.seats)
-        numbers = jax.random.uniform(key, (2, most))
-        again, owners = grid.distinct_free(numbers[0], free), self._owners(numbers[1])  # [8]
+        numbers = jax.random.uniform(key, (min(c.coins, c.seats),))
+        owners, rest = grid.parted(numbers, c.seats)  # [8]
+        again = grid.distinct_free(rest, free)
         which = jnp.cumsum(taken) - 1
         steps = state.steps + 1
         after = replace(

@@ -40,7 +40,7 @@ class Snowdrift(BoardGame):
         return c.drifts * max(c.seats * c.reward - c.cost, 0.0)
 
     def init(self, key: jax.Array) -> SnowdriftState:  # [1]
-        walls, cells, _ = self.place(key)
+        walls, cells = self.place(*self.draw(key))
         seats, drifts = cells[: self.seats], cells[self.seats :]
         there = jnp.ones(len(drifts), bool)
         return SnowdriftState(walls, seats, **self.unplayed, drifts=drifts, there=there)

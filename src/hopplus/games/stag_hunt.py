@@ -76,7 +76,7 @@ class StagHunt(BoardGame):
 
     def init(self, key: jax.Array) -> StagHuntState:  # [1]
         c = self.config
-        walls, cells, _ = self.place(key)
+        walls, cells = self.place(*self.draw(key))
         return StagHuntState(
             walls=walls,
             seats=cells[: c.seats],
