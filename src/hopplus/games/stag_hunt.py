@@ -142,11 +142,11 @@ class StagHunt(BoardGame):
         return self.look(state, seat, stag | hare << 1, hunts)
 
     def in_sight(self, state: StagHuntState, seat: jax.Array | int) -> jax.Array:
-        c = self.config
-        cells, here = jnp.arange(c.rows * c.columns), state.seats[seat]
-        seen = jnp.abs(cells // c.columns - here // c.columns) <= c.sight
-        seen &= jnp.abs(cells % c.columns - here % c.columns) <= c.sight
-        return seen & state.present[seat]
+        c, here = self.config, state.seats[seat]
+        cells = jnp.arange(c.rows * c.columns)
+        down = jnp.abs(cells // c.columns - here // c.columns)
+        right = jnp.abs(cells % c.columns - here % c.columns)
+        return (jnp.maximum(down, right) <= (c.sight or 0)) & state.present[seat]
 
     def seen(self, view: View) -> StagHuntState:
         c = self.config
