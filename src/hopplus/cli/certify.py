@@ -32,7 +32,8 @@ class Certify:
     """Episodes that they learn against the same co-players, before another is drawn."""
     against: tuple[str, ...] = ("all",)
     """The lineups to be measured among, one name per other seat: stag,stag,hare
-    runs/a@1,switch,hare ...; all for every mixture of the game's scripted players."""
+    runs/a@1,switch,hare ...; all for every mixture of the game's scripted players, conditional with
+    those too whose acts depend on what happened in the trial (trusting and wary in Stag-Hunt)."""
     seeds: int = 3
     """Independent runs."""
     seed: int = 0

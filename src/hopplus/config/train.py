@@ -147,9 +147,10 @@ class TrainConfig(Settings):
     seats: str | None = None
     """Who sits where: learn, a scripted player or one's own (module:function), a run's (runs/a,
     runs/a@2, or runs/a#1@2 with the seed) or an exported player; all learn when not given."""
-    train_against: Literal["all"] | None = None
-    """Who sits in the other seats of a single learner: all is every mixture of random players and
-    of those after each kind of thing, drawn for each trial. Instead of --seats."""
+    train_against: Literal["all", "conditional"] | None = None
+    """Who sits in the other seats of a single learner, drawn for each trial: all is every mixture
+    of the game's own co-players, in Stag-Hunt of stag, hare and random; conditional adds those
+    whose acts depend on what happened in the trial (trusting, wary there). Instead of --seats."""
     steps: Annotated[int, Between(1, MOST_STEPS)] = 1_000_000
     """Environment steps of each seed at most; whole updates are played, one at least."""
     seeds: Annotated[int, Between(1, 4096)] = 1
@@ -165,8 +166,8 @@ class TrainConfig(Settings):
         super().__post_init__()
         held = self.seats is None or isinstance(self.seats, str)
         check(held, "--seats", self.seats, "names separated by commas")
-        held = self.train_against in (None, "all")
-        check(held, "--train-against", self.train_against, "all, or not given")
+        held = self.train_against in (None, "all", "conditional")
+        check(held, "--train-against", self.train_against, "all, conditional, or not given")
         if self.train_against and self.seats:
             raise ConfigError("--seats and --train-against both say who sits there: give one")
         check_parts(self.parts)

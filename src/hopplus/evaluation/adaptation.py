@@ -6,7 +6,7 @@ It plays as it is, or goes on learning: then every trial is a learner of its own
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -32,7 +32,7 @@ from hopplus.play.names import full_name, is_background
 from hopplus.play.seating import split_names
 from hopplus.play.trained import Trained
 from hopplus.players.mixture import Mixture
-from hopplus.players.scripted import scripted
+from hopplus.players.scripted import Mixed, scripted
 
 Got = tuple[jax.Array, jax.Array]  # [T, L] rewards, and where episodes ended
 Update = Callable[[Learning], tuple[Learning, Got]]
@@ -82,11 +82,11 @@ class Adaptation:
 
 def lineups(against: Sequence[str], game: Game) -> list[Names]:
     """The names of everyone besides the focal player, from the next seat on; `all` are all mixtures
-    of the game's scripted players."""
+    of the game's scripted players, `conditional` those with more who remember the trial."""
     found: list[Names] = []
     for names in against:
-        if names == "all":
-            found += mixtures(game)
+        if names in ("all", "conditional"):
+            found += mixtures(game, cast(Mixed, names))
         else:
             called = split_names(names, game.seats - 1, others=True)
             found.append(tuple(_called(name, 1 + place, game) for place, name in enumerate(called)))

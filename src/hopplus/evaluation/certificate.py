@@ -32,7 +32,7 @@ from hopplus.play.trained import Trained
 from hopplus.players.context.oracle import OracleContext
 from hopplus.players.mixture import Mixture
 from hopplus.players.parameters import PlayerParams
-from hopplus.players.scripted import mixed_names
+from hopplus.players.scripted import mixed_names, scripted
 from hopplus.runs.checkpoint import write_durably
 from hopplus.runs.folder import clear_errors
 from hopplus.types import Params
@@ -73,6 +73,7 @@ class Certificate:
             "lineups": [list(lineup) for lineup in self.lineups],
             "background": {name: digest(one.params) for name, one in self.background.items()},
             "episodes": self.episodes,
+            **({"trial_episodes": self.numbers} if self.conditional else {}),
         }
 
     def kept_at(self, folder: Path) -> Path:
@@ -84,6 +85,18 @@ class Certificate:
     def others(self) -> np.ndarray:
         """[K] bool, lineups with anyone who is not in the mixtures."""
         return beyond_mixtures(self.lineups, make_game(self.config.game))
+
+    @cached_property
+    def conditional(self) -> bool:
+        """Whether anyone of the lineups remembers the trial, so that its episodes differ."""
+        game = make_game(self.config.game)
+        names = {name for lineup in self.lineups for name in lineup} - self.background.keys()
+        return any(scripted(name, game).carries for name in names)
+
+    @property
+    def numbers(self) -> int:
+        """Episodes of a trial that are measured: all of them where they differ, and else one."""
+        return self.config.trial if self.conditional else 1
 
     @property
     def total_steps(self) -> int:
@@ -121,9 +134,15 @@ class Certificate:
             _, among = self._learned(table, self._apart, [True], "oracle among others", on_update)
             on_update(0, "measuring")
             of_others = self._returns(among, oracle=True)
-            returns["oracle"] = np.where(self.others, of_others, returns["oracle"])
+            returns["oracle"] = np.where(self.others[:, None], of_others, returns["oracle"])
         lineups = [tuple(one) for one in self.lineups]
-        return References(self.config.game, lineups, background=self.about["background"], **returns)
+        background = self.about["background"]
+        # Returns are those of a trial's first episode, as if there was no other.
+        first = {name: found[..., 0] for name, found in returns.items()}
+        by_episode = returns if self.conditional else {}
+        return References(
+            self.config.game, lineups, **first, background=background, by_episode=by_episode
+        )
 
     def _learned(
         self,
@@ -193,19 +212,20 @@ class Certificate:
         return np.resize(chosen, (self.config.ppo.games, chosen.shape[1]))
 
     def _returns(self, param_sets: PlayerParams, *, oracle: bool) -> np.ndarray:
-        """[S, K] mean returns of parameters [S, ...] in the first seat, among each lineup."""
+        """[S, K, E] mean returns of parameters [S, ...] in the first seat, among each lineup, by
+        episode of a trial."""
         seeds, count = self.config.seeds, len(self.lineups)
         seat, lineup = np.divmod(np.arange(seeds * count), count)
         choices = jnp.asarray(self._chosen[lineup], jnp.int32)
         boards = jax.random.fold_in(jax.random.key(self.config.seed), BOARDS)
         keys = jax.random.split(boards, seeds * count)
         returns = self._played(_rows(param_sets, seat), choices, keys, jnp.full(len(seat), oracle))
-        by_seed: np.ndarray = np.asarray(returns, np.float64).reshape(seeds, count)
+        by_seed: np.ndarray = np.asarray(returns, np.float64).reshape(seeds, count, -1)
         return by_seed
 
     @cached_property
     def _played(self) -> Callable[[PlayerParams, jax.Array, jax.Array, jax.Array], jax.Array]:
-        """Gives the mean returns [L] of parameters [L, ...] in the first seat, one after the
+        """Gives the mean returns [L, E] of parameters [L, ...] in the first seat, one after the
         other, with the others [L, M] chosen, on boards of the keys [L]; oracles [L] are shown the
         others."""
         learner = self.table
@@ -219,9 +239,9 @@ class Certificate:
             keys = jax.random.split(key, self.episodes)
             plays = jax.vmap(lambda key: start(game, seating, key, seated))(keys)
             params = _is_oracle(learner, learner.with_param_sets(others, param_sets), oracle)
-            trajectory = rollout(game, seating, params, plays, game.horizon)[1]
-            returns: jax.Array = first_episodes(trajectory).returns[:, 0].mean()
-            return returns
+            trajectory = rollout(game, seating, params, plays, self.numbers * game.horizon)[1]
+            episodes = (first_episodes(trajectory, number) for number in range(self.numbers))
+            return jnp.stack([one.returns[:, 0].mean() for one in episodes])
 
         return jax.jit(lambda *replicas: jax.lax.map(lambda one: replica(*one), replicas))
 

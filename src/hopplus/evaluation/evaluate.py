@@ -26,10 +26,11 @@ class Episodes(eqx.Module):
     length: Any  # [E] int32, steps
 
 
-def first_episodes(trajectory: Trajectory) -> Episodes:
-    """Add up the first episode of each game of a trajectory that began with fresh games."""
+def first_episodes(trajectory: Trajectory, number: int = 0) -> Episodes:
+    """Add up the first episode of each game of a trajectory that began with fresh games, or that
+    of another number, from 0 on."""
     done = trajectory.outcome.done.astype(jnp.int32)
-    first = jnp.cumsum(done, axis=0) - done == 0  # [T, B], up to and with the first ending
+    first = jnp.cumsum(done, axis=0) - done == number  # [T, B], up to and with its ending
 
     def total(leaf: jax.Array) -> jax.Array:
         mask = first.reshape(first.shape + (1,) * (leaf.ndim - 2))

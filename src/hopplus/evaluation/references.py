@@ -30,6 +30,8 @@ class References:
     blind: np.ndarray  # [S, K]
     random: np.ndarray  # [S, K]
     background: Mapping[str, str] = field(default_factory=dict)  # digests of learned ones, by name
+    # [S, K, E] of every episode of a trial, by the players' name, where some co-players remember it
+    by_episode: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     @property
     def returns(self) -> dict[str, np.ndarray]:
@@ -64,6 +66,20 @@ class References:
         """What the oracle gains on average over the mixtures, over seeds."""
         return estimate((self.oracle - self.blind)[:, self._compared].mean(axis=1))
 
+    def means_by_episode(self, name: str) -> list[Estimate]:
+        """[E] returns of one of the players in each episode of a trial, as in `gap`."""
+        return self._over_seeds(self.by_episode[name])
+
+    def lost_by_episode(self) -> list[Estimate]:
+        """[E] what not knowing costs in each episode of a trial, as in `gap`: in the first one that
+        is the cost of finding out. Empty where all episodes are alike."""
+        if not self.by_episode:
+            return []
+        return self._over_seeds(self.by_episode["oracle"] - self.by_episode["blind"])
+
+    def _over_seeds(self, returns: np.ndarray) -> list[Estimate]:
+        return [estimate(one) for one in returns[:, self._compared].mean(axis=1).T]
+
     @property
     def widest(self) -> int:
         """The place of the mixture among which it brings most."""
@@ -72,7 +88,9 @@ class References:
 
     def as_json(self) -> dict[str, Any]:
         returns = {name: returns.tolist() for name, returns in self.returns.items()}
-        return {"lineups": [list(lineup) for lineup in self.lineups], "returns": returns}
+        more = {name: returns.tolist() for name, returns in self.by_episode.items()}
+        lineups = [list(lineup) for lineup in self.lineups]
+        return {"lineups": lineups, "returns": returns} | ({"by_episode": more} if more else {})
 
 
 def read_references(path: Path) -> References:
@@ -83,8 +101,12 @@ def read_references(path: Path) -> References:
             raise ConfigError(f"{path} is of an earlier version: hopplus certify measures it anew")
         game = from_json(TrainConfig, kept["config"]).game
         lineups = [tuple(lineup) for lineup in kept["lineups"]]
-        returns = {kind: np.array(one, np.float64) for kind, one in kept["returns"].items()}
-        return References(game, lineups, background=dict(kept["background"]), **returns)
+        returns, by_episode = (
+            {kind: np.array(one, np.float64) for kind, one in found.items()}
+            for found in (kept["returns"], kept.get("by_episode", {}))
+        )
+        known: dict[str, Any] = {**returns, "background": dict(kept["background"])}
+        return References(game, lineups, by_episode=by_episode, **known)
     except ConfigError:
         raise
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -14,10 +15,19 @@ from hopplus.games.game import Target
 from hopplus.types import View, ViewShape
 
 
+class BoardState(eqx.Module):
+    """What every board has; each game's own class adds what is on it."""
+
+    walls: jax.Array  # [H*W] bool
+    seats: jax.Array  # [N] int32 cell, the last one for a seat that has left
+    steps: jax.Array  # [] int32, steps played
+    last_actions: jax.Array  # [N] int32, as played; -1 none
+
+
 @dataclass(frozen=True)
 class BoardGame:
     """The rules for one setting of a game; equal settings are equal games. Everything is seen and
-    all seats are alike, unless a game says otherwise."""
+    all seats are alike and stay, unless a game says otherwise."""
 
     config: Any  # a `BoardConfig`
     bank: grid.Bank = field(init=False, repr=False, compare=False)  # follows from the config
@@ -72,29 +82,85 @@ class BoardGame:
         text = "{name}, {rows}x{columns}" + words
         return text, {name: getattr(self.config, name) for name in names}
 
-    def place(self, key: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """Draw a board and where all pieces begin on it: walls [H*W] bool, distinct cells [pieces]
-        int32, every placement equally likely."""
-        bank: grid.Bank = jax.tree.map(jnp.asarray, self.bank)
+    def draw(self, key: jax.Array) -> tuple[jax.Array | int, jax.Array]:
+        """The number of a board, and [pieces] uniform numbers."""
         board: jax.Array | int = 0
-        if bank.boards > 1:
+        if self.bank.boards > 1:
             key, key_board = jax.random.split(key)
-            board = jax.random.randint(key_board, (), 0, bank.boards)
-        cells = bank.cells[board]
-        return bank.walls[board], grid.distinct_places(
-            key, cells, bank.free[board], self.config.pieces
+            board = jax.random.randint(key_board, (), 0, self.bank.boards)
+        return board, jax.random.uniform(key, (self.config.pieces,))
+
+    def place(self, board: jax.Array | int, numbers: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """A board and where all pieces begin on it: walls [H*W] bool, distinct cells [pieces]
+        int32, every placement equally likely for uniform numbers."""
+        bank: grid.Bank = jax.tree.map(jnp.asarray, self.bank)
+        cells = grid.distinct_ranks(numbers, bank.free[board])
+        if self.config.obstacles:
+            cells = bank.cells[board][cells]
+        return bank.walls[board], cells
+
+    @property
+    def unplayed(self) -> dict[str, jax.Array]:
+        """What a state has before anyone has acted."""
+        return {"steps": jnp.int32(0), "last_actions": jnp.full(self.seats, -1, jnp.int32)}
+
+    def walk(
+        self, state: Any, joint: jax.Array, acts: jax.Array | bool = False
+    ) -> tuple[jax.Array, jax.Array, jax.Array]:
+        """Where the seats are after their moves, what they have played, and whether what they chose
+        was legal, [N] each; those with `acts` [N] did something else that was."""
+        there = self.present(state)
+        target = jax.vmap(grid.moved, in_axes=(0, 0, None, None))(
+            state.seats, joint, state.walls, self.config.columns
+        )
+        moves = (target != state.seats) & there
+        legal = (joint == grid.STAY) | moves | acts
+        played = jnp.where(there, jnp.where(legal, joint, grid.STAY), -1)
+        return jnp.where(moves, target, state.seats), played, legal
+
+    def look(
+        self, state: Any, seat: jax.Array | int, things: jax.Array, acts: jax.Array | None = None
+    ) -> View:
+        """What a seat sees: `things` [H*W] int32 has a bit for each kind of them; `acts` [A - 5]
+        are what is legal there besides moves."""
+        c, there = self.config, self.present(state)
+        cells = jnp.arange(c.rows * c.columns)[:, None]
+        seats = (((state.seats == cells) & there) << jnp.arange(c.seats)).sum(axis=1)
+        rest = state.walls << c.seats | things << (c.seats + 1)
+        contents = grid.turned(seats, seat, c.seats) | rest  # [H*W], a bit for each plane
+        if not self.sees_all:
+            contents = jnp.where(self.in_sight(state, seat), contents, 0)
+        planes = contents[:, None] >> jnp.arange(self.shape[2]) & 1
+        legal = grid.open_moves(state.seats[seat], state.walls, c.columns)
+        if acts is not None:
+            legal = jnp.append(legal, acts)
+        # A table, because XLA divides by a constant only nearly exactly.
+        time = (np.arange(self.horizon + 1) / self.horizon).astype(np.float32)
+        return View(
+            planes=planes.astype(jnp.float32).reshape(self.shape),
+            legal=legal & there[seat] | (jnp.arange(len(legal)) == grid.STAY),
+            time=jnp.asarray(time)[state.steps],
+            last_actions=jnp.roll(state.last_actions, -seat),
         )
 
-    def time(self, steps: jax.Array) -> jax.Array:
-        """[] float32 the share of the episode that is over."""
-        # A table, because XLA divides by a constant only nearly exactly.
-        table = (np.arange(self.horizon + 1) / self.horizon).astype(np.float32)
-        return jnp.asarray(table)[steps]
+    def in_sight(self, state: Any, seat: jax.Array | int) -> jax.Array:
+        """[H*W] bool, the cells that a seat sees, in a game that does not show all."""
+        raise NotImplementedError
 
-    def planes(self, contents: jax.Array) -> jax.Array:
-        """[H, W, C] float32 from [H*W] int32 with a bit for each plane."""
-        planes = contents[:, None] >> jnp.arange(self.shape[2]) & 1
-        return planes.astype(jnp.float32).reshape(self.shape)
+    def seen_board(self, view: View) -> tuple[dict[str, jax.Array], jax.Array]:
+        """What a view shows of a `BoardState`, seats in its order; and the planes [K, H*W] of the
+        things."""
+        planes = view.planes.reshape(-1, self.shape[2]).T  # [C, H*W]
+        board = {
+            "walls": planes[self.seats] > 0,
+            "seats": planes[: self.seats].argmax(axis=1).astype(jnp.int32),
+            "steps": jnp.rint(view.time * self.horizon).astype(jnp.int32),
+            "last_actions": view.last_actions,
+        }
+        return board, planes[self.seats + 1 :]
+
+    def present(self, state: Any) -> jax.Array:
+        return jnp.ones(self.seats, bool)
 
     def read(self, text: str) -> tuple[layout.Board, jax.Array]:
         """A layout taken apart, checked against the settings, and its walls."""
@@ -124,9 +190,3 @@ def check_count(letter: str, found: int, most: int) -> None:
     """Raise `ConfigError` if a layout has more things of a kind than the game."""
     if found > most:
         raise ConfigError(f"the layout has {found} {letter} but the game is set to {most}")
-
-
-def seen_seats(view: View, seats: int) -> jax.Array:
-    """[N] int32 the cells in which a view shows the seats, own first."""
-    planes = view.planes.reshape(-1, view.planes.shape[-1])
-    return planes[:, :seats].argmax(axis=0).astype(jnp.int32)

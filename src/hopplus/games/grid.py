@@ -54,29 +54,56 @@ def turned(bits: jax.Array, seat: jax.Array | int, seats: int) -> jax.Array:
 
 def distinct_places(key: jax.Array, cells: jax.Array, free: jax.Array, count: int) -> jax.Array:
     """[count] int32, distinct ones of the first `free` cells, every arrangement equally likely."""
-    return cells[_distinct_ranks(key, free, count)]
+    return cells[distinct_ranks(jax.random.uniform(key, (count,)), free)]
 
 
-def distinct_free(key: jax.Array, free: jax.Array, count: int) -> jax.Array:
+def distinct_free(numbers: jax.Array, free: jax.Array) -> jax.Array:
     """[count] int32, distinct ones of the cells that are `free` [H*W] bool, every arrangement
-    equally likely; anything where they are too few."""
-    ranks = _distinct_ranks(key, free.sum(), count)
-    return (jnp.cumsum(free) <= ranks[:, None]).sum(axis=1)
+    equally likely for uniform numbers [count]; anything where they are too few.
+
+    Cells are looked for by halves in words of bits: running sums over all cells cost six times as
+    much as that.
+    """
+    bits = jnp.pad(free, (0, -len(free) % 32)).reshape(-1, 32).astype(jnp.uint32)
+    words = (bits << jnp.arange(32, dtype=jnp.uint32)).sum(axis=1, dtype=jnp.uint32)  # [W]
+    held = jax.lax.population_count(words).astype(jnp.int32)
+    ranks = distinct_ranks(numbers, held.sum())
+    sums = jnp.cumsum(held)
+    word = (sums <= ranks[:, None]).sum(axis=1)
+    ranks, bits = ranks - (sums - held)[word], words[word]
+    cells = 32 * word
+    for half in (16, 8, 4, 2, 1):
+        lower = jax.lax.population_count(bits & ((1 << half) - 1)).astype(jnp.int32)
+        later = ranks >= lower
+        ranks = jnp.where(later, ranks - lower, ranks)
+        bits = jnp.where(later, bits >> half, bits)
+        cells = cells + jnp.where(later, half, 0)
+    return cells
 
 
-def _distinct_ranks(key: jax.Array, free: jax.Array, count: int) -> jax.Array:
-    """[count] int32, distinct numbers below `free`, every arrangement equally likely.
+def distinct_ranks(numbers: jax.Array, free: jax.Array) -> jax.Array:
+    """[count] int32, distinct and below `free`, every arrangement equally likely for uniform
+    numbers [count] from 0 to below 1.
 
-    Draws the arrangement's Lehmer code (the i-th digit is below free - i) and decodes it: no
+    They are the arrangement's Lehmer code (the i-th digit is below free - i), which is decoded: no
     sorting, no loop over cells.
     """
+    count = len(numbers)
     order = jnp.arange(count)
     choices = (free - order).astype(jnp.float32)
-    digits = jnp.floor(jax.random.uniform(key, (count,)) * choices).astype(jnp.int32)
+    digits = jnp.floor(numbers * choices).astype(jnp.int32)
     ranks = digits  # among the cells not taken by earlier pieces; made ranks among all, below
     for earlier in reversed(range(count)):
         ranks = ranks + ((order > earlier) & (ranks >= digits[earlier]))
     return ranks
+
+
+def parted(numbers: jax.Array, count: int) -> tuple[jax.Array, jax.Array]:
+    """For uniform numbers from 0 to below 1, as many int32 below a small `count`, all alike, and
+    numbers that are uniform again: every one that is drawn costs a small board dearly."""
+    scaled = numbers * count
+    whole = jnp.floor(scaled)
+    return whole.astype(jnp.int32), scaled - whole
 
 
 def draw_bank(

@@ -7,14 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from hopplus.config import StagHuntConfig
-from hopplus.games import grid
-from hopplus.games.board_game import BoardGame, check_count, seen_seats
+from hopplus.games.board_game import BoardGame, BoardState, check_count
 from hopplus.games.game import Target
 from hopplus.games.sprites import SPRITES
 from hopplus.types import Outcome, View
@@ -23,16 +21,12 @@ HUNT_STAG, HUNT_HARE = 5, 6
 LETTERS = "Sh"  # how stags and hares are written in a layout
 
 
-class StagHuntState(eqx.Module):
+class StagHuntState(BoardState):
     """One board. `P` prey."""
 
-    walls: jax.Array  # [H*W] bool
-    seats: jax.Array  # [N] int32 cell, the last one for a seat that has left
     present: jax.Array  # [N] bool
     prey: jax.Array  # [P] int32 cell
     alive: jax.Array  # [P] bool
-    steps: jax.Array  # [] int32, steps played
-    last_actions: jax.Array  # [N] int32, as played; -1 none
     first_catch: jax.Array  # [] int32, steps played when the first prey was caught; -1 none yet
 
 
@@ -82,13 +76,15 @@ class StagHunt(BoardGame):
 
     def init(self, key: jax.Array) -> StagHuntState:  # [1]
         c = self.config
-        walls, cells = self.place(key)
-        return self._start(
+        walls, cells = self.place(*self.draw(key))
+        return StagHuntState(
             walls=walls,
             seats=cells[: c.seats],
             present=jnp.ones(c.seats, bool),
             prey=cells[c.seats :],
             alive=jnp.ones(c.stags + c.hares, bool),
+            first_catch=jnp.int32(-1),
+            **self.unplayed,
         )
 
     def step(
@@ -99,13 +95,7 @@ class StagHunt(BoardGame):
         joint = joint.astype(jnp.int32)
         on_prey = (state.seats[:, None] == state.prey) & state.alive & state.present[:, None]
         hunts = on_prey & (joint[:, None] == self._by_prey(HUNT_STAG, HUNT_HARE))  # [N, P]
-        target = jax.vmap(grid.moved, in_axes=(0, 0, None, None))(
-            state.seats, joint, state.walls, c.columns
-        )
-        moves = (target != state.seats) & state.present
-        legal = (joint == grid.STAY) | moves | hunts.any(axis=1)  # [4]
-        played = jnp.where(legal, joint, grid.STAY)  # [5]
-
+        seats, played, legal = self.walk(state, joint, hunts.any(axis=1))  # [4] [5]
         caught = hunts.sum(axis=0) >= self._by_prey(c.stag_hunters, 1)  # [P] [6]
         shares = hunts & caught  # [N, P]
         weight = jnp.asarray(c.weights, jnp.float32)
@@ -125,11 +115,11 @@ class StagHunt(BoardGame):
             done = done | ((first >= 0) & (steps - first >= c.grace))
         after = replace(
             state,
-            seats=jnp.where(moves, target, state.seats),
+            seats=seats,
             present=present,
             alive=alive,
             steps=steps,
-            last_actions=jnp.where(state.present, played, -1),
+            last_actions=played,
             first_catch=first,
         )
         outcome = Outcome(
@@ -144,38 +134,32 @@ class StagHunt(BoardGame):
 
     def view(self, state: StagHuntState, seat: jax.Array | int) -> View:  # [10]
         c = self.config
-        contents = self._contents(state)  # [H*W], a bit for each plane of seat 0
-        others = contents & ((1 << c.seats) - 1)
-        contents = grid.turned(others, seat, c.seats) | contents >> c.seats << c.seats
-        if c.sight is not None:
-            cells = jnp.arange(c.rows * c.columns)
-            here = state.seats[seat]
-            seen = jnp.abs(cells // c.columns - here // c.columns) <= c.sight
-            seen &= jnp.abs(cells % c.columns - here % c.columns) <= c.sight
-            contents = jnp.where(seen & state.present[seat], contents, 0)
-        return View(
-            planes=self.planes(contents),
-            legal=self._legal(state, seat),
-            time=self.time(state.steps),
-            last_actions=jnp.roll(state.last_actions, -seat),
-        )
+        cells = jnp.arange(c.rows * c.columns)[:, None]
+        prey = (state.prey == cells) & state.alive  # [H*W, P]
+        stag, hare = prey[:, : c.stags].any(axis=1), prey[:, c.stags :].any(axis=1)
+        on_prey = (state.prey == state.seats[seat]) & state.alive
+        hunts = jnp.stack([on_prey[: c.stags].any(), on_prey[c.stags :].any()])  # [4]
+        return self.look(state, seat, stag | hare << 1, hunts)
+
+    def in_sight(self, state: StagHuntState, seat: jax.Array | int) -> jax.Array:
+        c, here = self.config, state.seats[seat]
+        cells = jnp.arange(c.rows * c.columns)
+        down = jnp.abs(cells // c.columns - here // c.columns)
+        right = jnp.abs(cells % c.columns - here % c.columns)
+        return (jnp.maximum(down, right) <= (c.sight or 0)) & state.present[seat]
 
     def seen(self, view: View) -> StagHuntState:
         c = self.config
-        planes = view.planes.reshape(-1, self.shape[2]).T  # [C, H*W]
+        board, things = self.seen_board(view)
         found = [
-            jax.lax.top_k(planes[c.seats + 1 + kind], count)
-            for kind, count in enumerate((c.stags, c.hares))
+            jax.lax.top_k(things[kind], count) for kind, count in enumerate((c.stags, c.hares))
         ]
         there, prey = (jnp.concatenate(part) for part in zip(*found, strict=True))
         return StagHuntState(
-            walls=planes[c.seats] > 0,
-            seats=seen_seats(view, c.seats),
-            present=planes[: c.seats].max(axis=1) > 0,
+            **board,
+            present=view.planes[..., : c.seats].any(axis=(0, 1)),
             prey=prey.astype(jnp.int32),
             alive=there > 0,
-            steps=jnp.rint(view.time * self.horizon).astype(jnp.int32),
-            last_actions=view.last_actions,
             first_catch=jnp.int32(-1),
         )
 
@@ -191,12 +175,14 @@ class StagHunt(BoardGame):
             check_count(letter, len(found), count)
             prey += found + [0] * (count - len(found))
             alive += [True] * len(found) + [False] * (count - len(found))
-        return self._start(
+        return StagHuntState(
             walls=walls,
             seats=jnp.asarray([board.seats.get(seat, 0) for seat in range(c.seats)], jnp.int32),
             present=jnp.asarray([seat in board.seats for seat in range(c.seats)]),
             prey=jnp.asarray(prey, jnp.int32),
             alive=jnp.asarray(alive),
+            first_catch=jnp.int32(-1),
+            **self.unplayed,
         )
 
     def show(self, state: StagHuntState) -> str:
@@ -205,12 +191,6 @@ class StagHunt(BoardGame):
         letters = self._by_prey(*LETTERS)
         prey = [(str(letters[i]), host.prey[i]) for i in np.flatnonzero(host.alive)]
         return self.write(host.walls, seats, prey)
-
-    def _start(self, **board: jax.Array) -> StagHuntState:
-        """The state of a board on which nobody has acted yet."""
-        nobody = jnp.full(self.seats, -1, jnp.int32)
-        never = jnp.int32(-1)
-        return StagHuntState(**board, steps=jnp.int32(0), last_actions=nobody, first_catch=never)
 
     def _by_prey(self, of_stags: Any, of_hares: Any) -> np.ndarray:
         """[P] one value for the stags, and another for the hares."""
@@ -221,25 +201,4 @@ class StagHunt(BoardGame):
         stags = self.config.stags
         return jnp.stack(
             [counts[..., :stags].sum(axis=-1), counts[..., stags:].sum(axis=-1)], axis=-1
-        )
-
-    def _contents(self, state: StagHuntState) -> jax.Array:
-        """[H*W] int32: bit k is set where seat k stands, then obstacle, stag and hare bits."""
-        c = self.config
-        cells = jnp.arange(c.rows * c.columns)[:, None]
-        seats = (state.seats == cells) & state.present  # [H*W, N]
-        prey = (state.prey == cells) & state.alive  # [H*W, P]
-        bits = (seats << jnp.arange(c.seats)).sum(axis=1) | state.walls << c.seats
-        stag = prey[:, : c.stags].any(axis=1)
-        hare = prey[:, c.stags :].any(axis=1)
-        return bits | stag << (c.seats + 1) | hare << (c.seats + 2)
-
-    def _legal(self, state: StagHuntState, seat: jax.Array | int) -> jax.Array:  # [A] bool [4]
-        c = self.config
-        here = state.seats[seat]
-        moves = grid.open_moves(here, state.walls, c.columns)
-        on_prey = (state.prey == here) & state.alive
-        hunts = jnp.stack([on_prey[: c.stags].any(), on_prey[c.stags :].any()])
-        return jnp.concatenate([moves, hunts]) & state.present[seat] | (
-            jnp.arange(len(self.action_names)) == grid.STAY
         )

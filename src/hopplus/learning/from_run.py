@@ -62,7 +62,7 @@ def seat_names(config: TrainConfig) -> list[str]:
     """One name per seat."""
     seats = config.game.seats
     if config.train_against:
-        everyone = MIXED.join(mixed_names(make_game(config.game)))
+        everyone = MIXED.join(mixed_names(make_game(config.game), config.train_against))
         return ["learn", *[everyone] * (seats - 1)]
     return split_names(config.seats, seats) if config.seats else ["learn"] * seats
 

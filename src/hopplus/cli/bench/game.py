@@ -24,8 +24,8 @@ from hopplus.runtime import device_line
 from hopplus.types import Trajectory
 
 TESTS = Path(__file__).resolve().parents[4] / "tests"
-# Games that have a second reading of their rules, in plain Python.
-PLAIN_RULES = {"stag-hunt-v1": "plain_stag_hunt.py"}
+# Games whose rules have a second reading in plain Python that leaves nothing to chance.
+PLAIN_RULES = {"stag-hunt-v1": "plain_stag_hunt.py", "snowdrift-v1": "plain_snowdrift.py"}
 PLAIN_GAMES = 32  # few, because plain Python is slow
 
 
@@ -64,12 +64,12 @@ class GameSpeed:
 
 
 @eqx.filter_jit
-def _start(game: Game, seating: Seating, key: jax.Array, games: int) -> Play:
+def start_games(game: Game, seating: Seating, key: jax.Array, games: int) -> Play:
     return jax.vmap(lambda key: start(game, seating, key))(jax.random.split(key, games))
 
 
 @eqx.filter_jit(donate="all-except-first")
-def _go(rules: tuple[Game, Seating], plays: Play, steps: int) -> tuple[Play, jax.Array]:
+def play_on(rules: tuple[Game, Seating], plays: Play, steps: int) -> tuple[Play, jax.Array]:
     """Play on. The games in flight hold every seat's view, so each step must make them."""
     game, seating = rules
     params = tuple(() for _ in seating.groups)
@@ -84,14 +84,14 @@ def measure_game(config: GameConfig, games: int, seconds: float, seed: int = 0) 
     key = jax.random.key(seed)
     steps = 64
     began = time.perf_counter()
-    plays = _start(game, seating, key, games)
-    plays, _ = jax.block_until_ready(_go((game, seating), plays, steps))
+    plays = start_games(game, seating, key, games)
+    plays, _ = jax.block_until_ready(play_on((game, seating), plays, steps))
     compile_seconds = time.perf_counter() - began
     rates: list[float] = []
     until = time.perf_counter() + seconds
     while time.perf_counter() < until or len(rates) < 5:
         began = time.perf_counter()
-        plays, _ = jax.block_until_ready(_go((game, seating), plays, steps))
+        plays, _ = jax.block_until_ready(play_on((game, seating), plays, steps))
         rates.append(games * steps / (time.perf_counter() - began))
     rate = float(np.median(rates))
     plain_rate, compared = _measure_plain(config, game, seating, key)
@@ -121,7 +121,7 @@ def _measure_plain(
     names = set(plain.Rules.__dataclass_fields__) - {"height", "width"}
     height, width, _ = game.shape
     rules = plain.Rules(height=height, width=width, **{n: getattr(c, n) for n in names})
-    plays = _start(game, seating, key, PLAIN_GAMES)
+    plays = start_games(game, seating, key, PLAIN_GAMES)
     trajectory, planes = jax.device_get(_record(game, seating, plays, 64))
     done, reward = trajectory.outcome.done, trajectory.outcome.reward
     joints = trajectory.act.action.tolist()

@@ -43,7 +43,7 @@ def _make_liam(game: Game, config: TrainConfig) -> Context:
 
 def _make_oracle(game: Game, config: TrainConfig) -> Context:
     if config.train_against:
-        kinds = len(mixed_names(game))
+        kinds = len(mixed_names(game, config.train_against))
     else:
         kinds = max(name.count(MIXED) + 1 for name in (config.seats or "").split(","))
     return OracleContext(game.seats - 1, kinds)

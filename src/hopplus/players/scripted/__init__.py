@@ -3,6 +3,7 @@
 from hopplus.players.scripted.script import Scripted as Scripted
 from hopplus.players.scripted.script import Seek as Seek
 from hopplus.players.scripted.table import SCRIPTED as SCRIPTED
+from hopplus.players.scripted.table import Mixed as Mixed
 from hopplus.players.scripted.table import Row as Row
 from hopplus.players.scripted.table import drawn_from as drawn_from
 from hopplus.players.scripted.table import mixed_names as mixed_names

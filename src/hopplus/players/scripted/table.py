@@ -3,7 +3,7 @@
 import difflib
 import re
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from hopplus.config import ConfigError
 from hopplus.games.game import Game
@@ -24,12 +24,16 @@ def _seekers(game: Game) -> tuple[Seek, ...]:
     )
 
 
+Mixed = Literal["all", "conditional"]
+
+
 class Row(NamedTuple):
     """A player that is found by name in the games that it is for."""
 
     make: Callable[[Game], Player]
     about: Callable[[Game], str]  # what it does, in words
     plays: Callable[[Game], bool] = lambda game: True
+    mixed: Mixed | None = None  # the mixtures that it is in, in games of its own
 
 
 def _has_kinds(game: Game) -> bool:
@@ -37,9 +41,17 @@ def _has_kinds(game: Game) -> bool:
     return len(game.targets) > 1 and all(t.action is not None for t in game.targets.values())
 
 
-def _row(kind: Any, only: str) -> Row:
-    """A player of one game: a class that is made for it, and says in a line what it does."""
-    return Row(kind.made_for, lambda game: str(kind.about), lambda game: game.name == only)
+def _rows(only: str, mixed: Mixed, *kinds: Any) -> dict[str, Row]:
+    """Players of one game: classes that are made for it, and say in a line what they do."""
+    return {kind.name: Row(kind.made_for, _says(kind.about), _plays(only), mixed) for kind in kinds}
+
+
+def _says(about: str) -> Callable[[Game], str]:
+    return lambda game: about
+
+
+def _plays(only: str) -> Callable[[Game], bool]:
+    return lambda game: game.name == only
 
 
 # Besides those that are called after the things on the board. To add a player of one's own:
@@ -64,9 +76,10 @@ SCRIPTED: Registry[Row] = Registry(
             ),
             _has_kinds,
         ),
-        **{one.name: _row(one, "stag-hunt-v1") for one in (Trusting, Wary)},
-        **{one.name: _row(one, "snowdrift-v1") for one in (Clear, Idle, Reciprocal, Late)},
-        **{one.name: _row(one, "coin-v1") for one in (Cooperator, Defector, TitForTat, Grudger)},
+        **_rows("stag-hunt-v1", "conditional", Trusting, Wary),
+        **_rows("snowdrift-v1", "all", Clear, Idle, Reciprocal, Late),
+        "drift": Row(Clear.made_for, _says("another name of clear"), _plays("snowdrift-v1")),
+        **_rows("coin-v1", "all", Cooperator, Defector, TitForTat, Grudger),
     },
     group="hopplus.players",
 )
@@ -95,19 +108,26 @@ def player_names(game: Game) -> dict[str, str]:
     return found | noisy
 
 
-def mixed_names(game: Game) -> tuple[str, ...]:
-    """The scripted players that mixtures are made of: one for each kind of thing, and `random`."""
-    return (*game.targets, "random")
+def mixed_names(game: Game, which: Mixed = "all") -> tuple[str, ...]:
+    """The scripted players that mixtures are made of: those of the game itself, or else one for
+    each kind of thing and `random`; with `conditional`, also those whose acts depend on what has
+    happened in the trial."""
+    own: dict[str | None, list[str]] = {"all": [], "conditional": []}
+    for name, row in SCRIPTED.items():
+        if row.mixed and row.plays(game):
+            own[row.mixed].append(name)
+    more = own["conditional"] if which == "conditional" else []
+    return (*(own["all"] or (*game.targets, "random")), *more)
 
 
 def scripted(name: str, game: Game) -> Player:
     """The player of that name that has not learned, such as `stag`, `random`, `noisy-hare:0.1`, or
     somebody's own: `module:function`, a function from the game to the player."""
     seekers = {seeker.name: seeker for seeker in _seekers(game)}
-    if name in seekers:
-        return seekers[name]
     if name in SCRIPTED and _scripted_row(name).plays(game):
         return _scripted_row(name).make(game)
+    if name in seekers:
+        return seekers[name]
     if OWN.fullmatch(name):
         return Own(name, import_named(name, "player")(game))
     base, _, rate = name.removeprefix("noisy-").partition(":")

@@ -67,17 +67,34 @@ def certificate_page(found: References, title: str) -> Page:
     ]
     lines += [PRACTISED] * bool(found.practised.any())
     lines += filter(None, [doubt_seeds(len(found.oracle))])
-    table = Section(
-        f"return of seat 0, {title}", header=header, rows=rows, apart=len(rows) - len(gaps)
-    )
+    sections = [
+        Section(f"return of seat 0, {title}", header=header, rows=rows, apart=len(rows) - len(gaps))
+    ]
+    lost = found.lost_by_episode()
+    if lost:
+        lines.append(
+            f"some co-players remember the trial: not knowing them costs {lost[0]} in its first"
+            f" episode, which finding out would cost, and {lost[-1]} in the last"
+        )
+        sections.append(
+            Section(
+                "By episode of the trial, over the same lineups as the mean",
+                "Neither oracle nor blind remembers anything; their co-players do.",
+                header=["", *(f"episode {number + 1}" for number in range(len(lost)))],
+                rows=[
+                    *([name, *found.means_by_episode(name)] for name in found.by_episode),
+                    ["oracle − blind", *lost],
+                ],
+            )
+        )
     drawn = ("oracle and blind by lineup", lambda: draw_certificate(found))
     return Page(
         f"hopplus certify: {title}",
         f"Being told whom one faces brings {gap} on average",
         "good" if gap.mean > gap.half_width else "bad",
         lines,
-        sections=[table, Section("By lineup", pictures=[drawn])],
-        payload=found.as_json(),
+        sections=[*sections, Section("By lineup", pictures=[drawn])],
+        payload={**found.as_json(), **({"lost_by_episode": lost} if lost else {})},
     )
 
 
