@@ -27,7 +27,7 @@ from hopplus.diagnosis.value_loss.courses import PPO as PLAIN
 from hopplus.diagnosis.value_loss.courses import Course
 from hopplus.diagnosis.value_loss.diagnosis import ILLNESSES
 from hopplus.diagnosis.value_loss.experiments import AS_IT_IS, REAL_ONLY, Experiment
-from hopplus.diagnosis.value_loss.models import OpponentErrors, WorldErrors
+from hopplus.diagnosis.value_loss.models import OpponentErrors, WorldErrors, _compare_rewards
 from hopplus.diagnosis.value_loss.sources import StepSource, TargetErrors, describe_cuts
 from tiny_diagnosis import (
     CONFIG,
@@ -102,16 +102,19 @@ def losses(
 ) -> list[str | None]:
     """Of what loss and variance, Monte-Carlo returns and explained variance are suspected."""
     config = replace(CONFIG, ppo=replace(PPO, gae_lambda=gae_lambda))
-    early, late = ({"explained": [[value]]} for value in (0.9, explained))
+    early = {"explained": [[0.9]], "value_loss": [[1.0]], "real/return_variance": [[1.0]]}
+    real = source(**given)
+    late = {"explained": [[explained]], "value_loss": [[real.value_loss]]}
+    late["real/return_variance"] = [[real.return_variance]]
     records = [early] * (updates - updates // 5) + [late] * (updates // 5)
     subject: Any = SimpleNamespace(config=config, records=records, learner=cutting())
-    seen = evidence(
+    found = evidence(
         subject=subject,
         lesson=PLAYED,
-        sources={"real": [source(**given)]},
+        sources={"real": [real]},
         targets=errors or TargetErrors(1.0, 1.0, 1.0),
     )
-    checks = [check_scale(seen), check_horizon(seen), check_explained(seen)]
+    checks = [check_scale(found), check_horizon(found), check_explained(found)]
     return [check.fault or (check.state if check.unknown else None) for check in checks if check]
 
 
@@ -137,6 +140,11 @@ def test_what_is_said_of_losses() -> None:
     assert losses(explained=0.0, return_variance=0.0)[2] == "unknown"  # nothing to explain
     assert losses(explained=float("nan"))[2] == "unknown"
     assert losses(value_loss=float("nan"))[0] == "unknown"
+    # One update without a large reward, after others with them, is not what the loss is like.
+    rows = [{"explained": [[0.5]], "value_loss": [[50.0]], "real/return_variance": [[60.0]]}] * 9
+    subject: Any = SimpleNamespace(records=rows)
+    quiet = {"real": [source(value_loss=2.0, return_variance=3.0)]}
+    assert check_scale(evidence(subject=subject, sources=quiet)).fault == "reward-scale"
     alone = evidence(sources={"real": [None]}, targets=nothing)
     assert check_scale(alone).state == "unknown"
     assert check_horizon(alone) is check_explained(alone) is None
@@ -173,7 +181,7 @@ def test_what_is_said_of_the_critics_steps() -> None:
             valued=np.array(valued),
         )
         subject: Any = SimpleNamespace(config=config)
-        lesson: Any = SimpleNamespace(batch=batch)
+        lesson: Any = SimpleNamespace(learned=batch)
         found = check_critic(evidence(subject=subject, lesson=lesson))
         assert found is not None
         return found.fault
@@ -181,11 +189,11 @@ def test_what_is_said_of_the_critics_steps() -> None:
     nobody: Any = SimpleNamespace(imagined=np.zeros(3, bool), present=np.ones(3, bool))
     nobody.valued = nobody.present
     here: Any = SimpleNamespace(config=SimpleNamespace(imagine=SimpleNamespace(critic_on="real")))
-    unsure = check_critic(evidence(subject=here, lesson=SimpleNamespace(batch=nobody)))
+    unsure = check_critic(evidence(subject=here, lesson=SimpleNamespace(learned=nobody)))
     assert unsure is not None
     assert unsure.state == "unknown"
     nobody.imagined = None  # without imagination there is nothing to ask
-    assert check_critic(evidence(subject=here, lesson=SimpleNamespace(batch=nobody))) is None
+    assert check_critic(evidence(subject=here, lesson=SimpleNamespace(learned=nobody))) is None
     assert said("real", [True, False, False]) is None
     assert said("real", [True, False, True]) == "critic-on-imagined"
     assert said("both", [True, True, True]) is None
@@ -215,6 +223,26 @@ def test_what_is_said_of_worlds() -> None:
     assert said(0.9, float("nan"), 0.0, source()) is None
 
 
+@pytest.mark.parametrize(
+    ("given", "offset"),
+    [
+        ([0.0, 0.0, 1.0, 5.0], 0.0),
+        ([0.5, 0.5, 1.5, 5.5], 0.1),  # all of them are shifted
+        ([-0.5, -0.5, 0.5, 4.5], -0.1),
+        ([0.0, 0.0, 0.5, 2.5], 0.0),  # flat, as of a young model
+        ([0.75, 0.75, 1.25, 3.25], 0.0),  # flat around the mean, as of one that cannot tell them
+        ([1.25, 1.25, 1.75, 3.75], 0.1),  # and shifted besides
+    ],
+)
+def test_a_shift_is_no_flat_line(given: list[float], offset: float) -> None:
+    """Rewards 0, 0, 1 and 5, whose mean is 1.5; a shift is a share of their range, 5."""
+    true = np.array([0.0, 0.0, 1.0, 5.0])
+    found = _compare_rewards(np.ones(4, bool), true, np.array(given), 5.0)
+    assert found[3] == pytest.approx(offset)
+    same = _compare_rewards(np.ones(4, bool), np.zeros(4), np.full(4, 0.5), 5.0)
+    assert same[3] == pytest.approx(0.1)  # where rewards are all the same, there is no line
+
+
 def test_worlds_of_which_nothing_is_known() -> None:
     """No reward was seen, nobody was there, or nothing is imagined."""
     nan = float("nan")
@@ -241,8 +269,11 @@ def test_what_is_said_of_models_of_the_others() -> None:
     assert said([1.0, float("nan")], [1.3, float("nan")]).state == "unknown"
 
 
-def trial(name: str, *loss: float, imagines: bool = True) -> Experiment:
-    return Experiment(name, list(loss), [], [0.0] * len(loss), [0.0] * len(loss), imagines)
+def trial(
+    name: str, *loss: float, imagines: bool = True, error: tuple[float, ...] = (1.0,)
+) -> Experiment:
+    nothing = [0.0] * len(loss)
+    return Experiment(name, list(loss), [], nothing, nothing, imagines, list(error))
 
 
 def of_experiments(experiments: list[Experiment]) -> Check:
@@ -260,6 +291,14 @@ def test_what_is_said_of_experiments() -> None:
     assert "as it is 3; real steps only 0.8; imagined rewards zero 0.1" in better.says
     assert of_experiments([usual, trial("real steps only", 9.0, 0.0, 1.2, 1.2), zero]).fault is None
     assert "gate closed" not in better.says
+    # By what came of the steps too, where values hide their error in their own targets.
+    nan = float("nan")
+    real = trial("real steps only", 9.0, 0.0, 2.0, 2.0, error=(9.0, nan, nan, 1.0))
+    for error, fault in (((0.0, 0.0, 3.5, nan), "imagination"), ((9.0, 9.0, 2.5, 2.5), None)):
+        found = of_experiments([replace(usual, error=list(error)), real, zero])
+        assert found.fault == fault
+        assert "1 with real steps only" in found.says
+    assert of_experiments([replace(usual, error=[nan] * 4), real, zero]).state == "fine"
     shut = [trial(name, 1.0, imagines=False) for name in ("as it is", "real steps only")]
     assert "gate closed" in of_experiments(shut).says
     assert of_experiments(shut).state == "unknown"
@@ -275,6 +314,8 @@ def test_data_and_worlds_stand_before_what_they_cause() -> None:
         ("world-immature", "goal-mismatch"),
         ("goal-mismatch", "imagination"),
         ("world-rewards", "reward-scale"),
+        ("horizon", "reward-scale"),
+        ("imagination", "reward-scale"),  # which is for no other reason
         ("horizon", "value-behind"),
     ):
         assert names.index(first) < names.index(second)

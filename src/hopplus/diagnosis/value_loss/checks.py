@@ -7,10 +7,10 @@ from functools import cached_property
 
 import numpy as np
 
-from hopplus.diagnosis.audit import data_audit, target_audit
+from hopplus.diagnosis.audit import target_audit
 from hopplus.diagnosis.finding import Check, Found, all_finite, join
-from hopplus.diagnosis.pipeline import DIVERGED, counter_checks, data_checks, mixing, target_check
-from hopplus.diagnosis.subject import Subject
+from hopplus.diagnosis.pipeline import DIVERGED, counter_checks, learned_checks, mixing, target_check
+from hopplus.diagnosis.subject import Subject, last_fifth
 from hopplus.diagnosis.value_loss.courses import PPO, Course
 from hopplus.diagnosis.value_loss.experiments import AS_IT_IS, REAL_ONLY, Experiment
 from hopplus.diagnosis.value_loss.models import OpponentErrors, WorldErrors
@@ -66,11 +66,10 @@ class ValueLossEvidence:
         """Of the returns."""
         return float(np.mean([one.return_variance for one in self.real]))
 
-    @property
-    def explained(self) -> float:
-        """Of the variance, over the last fifth of training."""
-        late = self.subject.records[-max(1, len(self.subject.records) // 5) :]
-        return float(np.mean([record["explained"] for record in late]))
+    def late(self, name: str) -> float:
+        """A figure of the log over the last fifth of training, of all seats and seeds."""
+        logged = [one[name] for one in last_fifth(self.subject.records) if name in one]
+        return float(np.mean(logged)) if logged else float("nan")
 
 
 def check_time(evidence: ValueLossEvidence) -> Check:
@@ -111,8 +110,8 @@ def _describe(name: str, by_set: list[StepSource | None]) -> str:
 
 def check_data(evidence: ValueLossEvidence) -> list[Check]:
     """Whose play it is."""
-    lesson = evidence.lesson
-    return data_checks(data_audit(evidence.subject.learner, lesson.trajectory, lesson))
+    subject = evidence.subject
+    return learned_checks(subject.learner, subject.learning, evidence.lesson)
 
 
 def check_targets(evidence: ValueLossEvidence) -> Check:
@@ -129,7 +128,7 @@ def check_counters(evidence: ValueLossEvidence) -> list[Check]:
 
 def check_critic(evidence: ValueLossEvidence) -> Check | None:
     """Which imagined steps values learn from."""
-    batch = evidence.lesson.batch
+    batch = evidence.lesson.learned
     if batch.imagined is None:
         return None
     imagined = np.asarray(batch.imagined & batch.present)
@@ -240,12 +239,13 @@ def check_scale(evidence: ValueLossEvidence) -> Check:
     title = "Reward scale"
     if not evidence.real:
         return Check(title, "There are no real steps to learn from.", unknown=NOT_PLAYED)
-    loss, variance = evidence.loss, evidence.variance
-    scaled = loss > LARGE and loss <= 1.5 * variance and evidence.explained > USEFUL
+    # Over many updates: in a single one, hardly anybody may have come by a large reward.
+    loss, variance = evidence.late("value_loss"), evidence.late("real/return_variance")
+    scaled = loss > LARGE and loss <= 1.5 * variance and evidence.late("explained") > USEFUL
     return Check(
         title,
-        f"Squared error {loss:.3g}; predicting the mean alone would give {variance:.3g}, the"
-        f" returns' own variance.",
+        f"Over the last fifth the value loss is {loss:.3g}; predicting the mean alone would give"
+        f" {variance:.3g}, the returns' own variance.",
         "reward-scale" if scaled else None,
         {"value_loss": loss, "variance": variance},
         "" if all_finite(loss, variance) else DIVERGED,
@@ -279,7 +279,7 @@ def check_explained(evidence: ValueLossEvidence) -> Check | None:
     """Are values of any use?"""
     if not evidence.real:
         return None
-    explained, updates = evidence.explained, len(evidence.subject.records)
+    explained, updates = evidence.late("explained"), len(evidence.subject.records)
     useless, unknown = explained < USEFUL, ""
     if not all_finite(explained):
         unknown = DIVERGED
@@ -305,11 +305,14 @@ def check_experiments(evidence: ValueLossEvidence) -> Check | None:
     real = next(one for one in others if one.name == REAL_ONLY)
     closed = not any(one.imagines for one in evidence.experiments)
     known = all_finite([one.final for one in evidence.experiments])
+    worse = real.final < usual.final / LOUD or real.final_error < usual.final_error / LOUD
     return Check(
         "Experiments from the same checkpoint",
-        f"Value loss of real steps after {len(usual.value_loss)} updates: {rows}."
+        f"Value loss of real steps after {len(usual.value_loss)} updates: {rows}. Against"
+        f" Monte-Carlo returns the squared error is {usual.final_error:.3g} as it is,"
+        f" {real.final_error:.3g} with real steps only."
         + (" Nothing was imagined (gate closed)." if closed else ""),
-        "imagination" if real.final < usual.final / LOUD else None,
+        "imagination" if worse else None,
         unknown=(NOT_IMAGINED if closed else "") if known else DIVERGED,
     )
 
