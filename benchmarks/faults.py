@@ -21,6 +21,7 @@ from hopplus.cli.reading.options import check_options
 from hopplus.config import MANY, ConfigError, GameConfig, check_range, default_game
 from hopplus.diagnosis.faults import FAULTS, Fault, find_fault
 from hopplus.diagnosis.finding import HEALTHY, NOT_KNOWN, Verdict, read_illnesses
+from hopplus.diagnosis.player_faults import PLAYER_FAULTS
 from hopplus.diagnosis.seats.checks import SeatsSettings, diagnose_seats
 from hopplus.diagnosis.subject import OnStep, make_laboratory, train_subject
 from hopplus.diagnosis.value_loss.diagnosis import diagnose_value_loss
@@ -320,6 +321,8 @@ def list_verdicts() -> Iterator[tuple[str, str, str]]:
         for verdict in read_illnesses(command):
             if verdict not in (HEALTHY, NOT_KNOWN):
                 reached = [name for name in FAULTS if expected_of(command, name) == verdict]
+                if command == "adaptation":
+                    reached = [n for n, one in PLAYER_FAULTS.items() if one.adaptation == verdict]
                 yield command, verdict, ", ".join(reached)
 
 

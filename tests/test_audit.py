@@ -14,7 +14,7 @@ import pytest
 from hopplus.config import DistilConfig
 from hopplus.diagnosis.audit import TargetAudit, data_audit, digest, replay_audit, seat_rows
 from hopplus.diagnosis.faults import FAULTS
-from hopplus.diagnosis.pipeline import data_checks, learned_checks, replay_check, target_check
+from hopplus.diagnosis.pipeline import data_checks, lesson_checks, replay_check, target_check
 from hopplus.diagnosis.step_audit import LogAudit, log_audit
 from hopplus.diagnosis.subject import replica_of
 from hopplus.games.game import views
@@ -296,8 +296,8 @@ def test_what_was_drawn_of_what_is_kept() -> None:
     assert wrong.says == (
         "seat 1 learned from what seat 2 has kept; seat 2 learned from what nobody has kept."
     )
-    assert len(learned_checks(learner, before, drawn(batch, older))) == 1 + len(
-        learned_checks(learner, before, lesson)
+    assert len(lesson_checks(learner, before, drawn(batch, older))) == 1 + len(
+        lesson_checks(learner, before, lesson)
     )
 
 

@@ -11,12 +11,12 @@ import pytest
 from hopplus.cli import main
 from hopplus.diagnosis.finding import Check, conclude, read_illnesses
 from hopplus.diagnosis.value_loss.checks import (
-    ValueLossEvidence,
     check_courses,
     check_critic,
     check_experiments,
     check_explained,
     check_goals,
+    check_hopes,
     check_horizon,
     check_imagined_returns,
     check_opponents,
@@ -26,6 +26,7 @@ from hopplus.diagnosis.value_loss.checks import (
 from hopplus.diagnosis.value_loss.courses import PPO as PLAIN
 from hopplus.diagnosis.value_loss.courses import Course
 from hopplus.diagnosis.value_loss.diagnosis import ILLNESSES
+from hopplus.diagnosis.value_loss.evidence import ValueLossEvidence
 from hopplus.diagnosis.value_loss.experiments import AS_IT_IS, REAL_ONLY, Experiment
 from hopplus.diagnosis.value_loss.models import OpponentErrors, WorldErrors, _compare_rewards
 from hopplus.diagnosis.value_loss.sources import StepSource, TargetErrors, describe_cuts
@@ -269,11 +270,8 @@ def test_what_is_said_of_models_of_the_others() -> None:
     assert said([1.0, float("nan")], [1.3, float("nan")]).state == "unknown"
 
 
-def trial(
-    name: str, *loss: float, imagines: bool = True, error: tuple[float, ...] = (1.0,)
-) -> Experiment:
-    nothing = [0.0] * len(loss)
-    return Experiment(name, list(loss), [], nothing, nothing, imagines, list(error))
+def trial(name: str, *loss: float, imagines: bool = True) -> Experiment:
+    return Experiment(name, list(loss), [], [0.0] * len(loss), [0.0] * len(loss), imagines)
 
 
 def of_experiments(experiments: list[Experiment]) -> Check:
@@ -291,14 +289,6 @@ def test_what_is_said_of_experiments() -> None:
     assert "as it is 3; real steps only 0.8; imagined rewards zero 0.1" in better.says
     assert of_experiments([usual, trial("real steps only", 9.0, 0.0, 1.2, 1.2), zero]).fault is None
     assert "gate closed" not in better.says
-    # By what came of the steps too, where values hide their error in their own targets.
-    nan = float("nan")
-    real = trial("real steps only", 9.0, 0.0, 2.0, 2.0, error=(9.0, nan, nan, 1.0))
-    for error, fault in (((0.0, 0.0, 3.5, nan), "imagination"), ((9.0, 9.0, 2.5, 2.5), None)):
-        found = of_experiments([replace(usual, error=list(error)), real, zero])
-        assert found.fault == fault
-        assert "1 with real steps only" in found.says
-    assert of_experiments([replace(usual, error=[nan] * 4), real, zero]).state == "fine"
     shut = [trial(name, 1.0, imagines=False) for name in ("as it is", "real steps only")]
     assert "gate closed" in of_experiments(shut).says
     assert of_experiments(shut).state == "unknown"
@@ -343,6 +333,39 @@ def test_what_is_said_of_imagined_returns(imagined: list[float], fault: str | No
     assert check_imagined_returns(evidence(sources={"real": real})) is None
     nothing = {"real": [None], "imagined": [source()]}
     assert check_imagined_returns(evidence(sources=nothing)) is None
+
+
+def of_hopes(hoped: float, valued: bool = True, begins: bool = True) -> Any:
+    """Of seats 0 and 2 that learn, of which the last values an episode so when it begins; rewards
+    are -1 to 5, and half of what a seat is to gain is the mean of all: 1."""
+    value = np.full((2, 1, 3), 99.0)  # of steps that begin nothing, and of a seat that learns not
+    value[0, 0, [0, 2]] = 1.0, hoped
+    begun = np.array([[begins], [False]])
+    trajectory = SimpleNamespace(begins=begun, act=SimpleNamespace(value=value))
+    batch = SimpleNamespace(imagined=np.array([False, True]), valued=np.array([True, valued]))
+    record = {"return_sum": [[4.0, -2.0, 4.0]], "episodes": [2.0]}
+    subject: Any = SimpleNamespace(
+        learner=SimpleNamespace(seats=np.array([0, 2])),
+        records=[record] * 5,
+        config=replace(CONFIG, ppo=replace(PPO, prosociality=0.5)),
+        learning=SimpleNamespace(
+            auxiliary_state=SimpleNamespace(observed=np.array([[[-1.0, 2.0], [0.0, 5.0]]]))
+        ),
+    )
+    lesson: Any = SimpleNamespace(trajectory=trajectory, learned=batch)
+    return check_hopes(evidence(subject=subject, lesson=lesson))
+
+
+def test_what_is_said_of_hopes() -> None:
+    """Both come to 2, with half of the mean of all to 1.5; 6.5 is a whole reward more."""
+    found = of_hopes(7.5)
+    assert found.fault == "imagination"
+    assert "values are 1, 7.5, by seat" in found.says
+    assert "came to 1.5, 1.5, and no reward was larger than 5." in found.says
+    assert of_hopes(6.0).fault is None
+    assert of_hopes(-7.5).fault == "imagination"
+    assert of_hopes(7.5, valued=False).fault is None  # somebody else's fault
+    assert of_hopes(7.5, begins=False) is None
 
 
 def course(name: str, *by_seed: float) -> Course:

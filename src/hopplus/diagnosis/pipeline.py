@@ -44,7 +44,7 @@ def pipeline_checks(subject: Subject) -> list[Check]:
         if record["episodes"][0] > 0:
             break
     first = replica_of(lesson, 0)
-    checks = [players_check(subject), *learned_checks(learner, now, first)]
+    checks = [players_check(subject), *lesson_checks(learner, now, first)]
     checks.append(target_check(target_audit(learner, now, first, 0), mixing(subject)))
     log = log_audit(now, first.trajectory, record, 0)
     whose = f"; seats show those of {log.moved}" if log.moved else ""
@@ -96,7 +96,7 @@ def _fields(player: Any) -> dict[str, str]:
     return {"kind": type(player).__name__, "name": player.name, **named}
 
 
-def learned_checks(learner: Learner, before: Learning, lesson: Lesson) -> list[Check]:
+def lesson_checks(learner: Learner, before: Learning, lesson: Lesson) -> list[Check]:
     """Whose play a lesson of the first replica is, and whose it is that was drawn to learn from."""
     checks = data_checks(data_audit(learner, lesson.trajectory, lesson))
     drawn = replay_audit(before, lesson, 0)
@@ -113,7 +113,7 @@ def replay_check(sets: np.ndarray, drawn: Sequence[Sequence[int]]) -> Check:
     ]
     return Check(
         "The data: what is kept",
-        f"{'; '.join(wrong)}." if wrong else "Steps that were kept are learned from by their seats.",
+        f"{'; '.join(wrong)}." if wrong else "Of what is kept, every seat learned from its own.",
         "wrong-seat-data" if wrong else None,
         {"drawn": drawn},
     )

@@ -2,21 +2,19 @@
 parts of it switched off."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
 from hopplus.diagnosis.audit import target_audit
 from hopplus.diagnosis.finding import Check, Found, all_finite, join
-from hopplus.diagnosis.pipeline import DIVERGED, counter_checks, learned_checks, mixing, target_check
-from hopplus.diagnosis.subject import Subject, last_fifth
-from hopplus.diagnosis.value_loss.courses import PPO, Course
-from hopplus.diagnosis.value_loss.experiments import AS_IT_IS, REAL_ONLY, Experiment
-from hopplus.diagnosis.value_loss.models import OpponentErrors, WorldErrors
-from hopplus.diagnosis.value_loss.sources import Sources, StepSource, TargetErrors, describe_cuts
+from hopplus.diagnosis.pipeline import DIVERGED, counter_checks, lesson_checks, mixing, target_check
+from hopplus.diagnosis.subject import late_returns
+from hopplus.diagnosis.value_loss.courses import PPO
+from hopplus.diagnosis.value_loss.evidence import ValueLossEvidence
+from hopplus.diagnosis.value_loss.experiments import AS_IT_IS, REAL_ONLY
+from hopplus.diagnosis.value_loss.sources import StepSource, describe_cuts
 from hopplus.evaluation.statistics import apart
-from hopplus.learning.learner import Lesson
+from hopplus.learning.returns import shared_reward
 
 LARGE = 10.0  # a value loss beyond what rewards of a few units can bring
 FAR = 2.0  # so many times too large, or too small, is wrong
@@ -35,41 +33,6 @@ NOT_IMAGINED = (
 )
 NOT_PLAYED = "Nothing of a seat's play is learned from: give it more games (--ppo.games)."
 MORE_GAMES = "give it more games (--ppo.games)."
-
-
-@dataclass(frozen=True)
-class ValueLossEvidence:
-    """What the checks look at: one more update of one replica, its models, and the experiments."""
-
-    subject: Subject  # its log has no row of that update, which has replicas where a log has seeds
-    lesson: Lesson
-    sources: Sources
-    targets: TargetErrors
-    world: WorldErrors | None  # None where nothing is imagined
-    opponents: OpponentErrors | None
-    goals_apart: list[float]  # [sets]; empty without goals
-    experiments: list[Experiment]
-    courses: list[Course]  # from the first update on; empty of a run, and where they are not asked
-    over_time: dict[int, Sources]  # by update, of one seed; empty of a run
-
-    @cached_property
-    def real(self) -> list[StepSource]:
-        """Of the sets that learn from real steps."""
-        return [one for one in self.sources["real"] if one]
-
-    @property
-    def loss(self) -> float:
-        return float(np.mean([one.value_loss for one in self.real]))
-
-    @property
-    def variance(self) -> float:
-        """Of the returns."""
-        return float(np.mean([one.return_variance for one in self.real]))
-
-    def late(self, name: str) -> float:
-        """A figure of the log over the last fifth of training, of all seats and seeds."""
-        logged = [one[name] for one in last_fifth(self.subject.records) if name in one]
-        return float(np.mean(logged)) if logged else float("nan")
 
 
 def check_time(evidence: ValueLossEvidence) -> Check:
@@ -111,7 +74,7 @@ def _describe(name: str, by_set: list[StepSource | None]) -> str:
 def check_data(evidence: ValueLossEvidence) -> list[Check]:
     """Whose play it is."""
     subject = evidence.subject
-    return learned_checks(subject.learner, subject.learning, evidence.lesson)
+    return lesson_checks(subject.learner, subject.learning, evidence.lesson)
 
 
 def check_targets(evidence: ValueLossEvidence) -> Check:
@@ -188,6 +151,30 @@ def check_imagined_returns(evidence: ValueLossEvidence) -> Check | None:
         "imagined-returns" if max(usual) > LOUD * max(most, 1e-6) else None,
         {"imagined": usual, "real": most},
         "" if all_finite(usual, most) else DIVERGED,
+    )
+
+
+def check_hopes(evidence: ValueLossEvidence) -> Check | None:
+    """Do values of real steps hope for what nobody gets? Their own loss hardly shows it where an
+    unroll ends before the episode, and they stand for the rest of it."""
+    subject, lesson = evidence.subject, evidence.lesson
+    seats, begins = subject.learner.seats, np.asarray(lesson.trajectory.begins)
+    if lesson.learned.imagined is None or not begins.any():
+        return None
+    hoped = np.asarray(lesson.trajectory.act.value)[begins][:, seats].mean(axis=0)
+    returns = shared_reward(late_returns(subject.records), subject.config.ppo.prosociality)
+    came = np.asarray(returns)[:, seats].mean(axis=0)
+    largest = float(np.abs(subject.learning.auxiliary_state.observed[0]).max())
+    # Discounted ones are nearer to zero; nobody should be further from it by a whole reward.
+    off = bool((np.abs(hoped) > np.abs(came) + largest).any())
+    taught = bool((lesson.learned.imagined & lesson.learned.valued).any())
+    return Check(
+        "What values hope for",
+        f"When an episode begins values are {join(hoped, '.3g')}, by seat; over the last fifth"
+        f" episodes came to {join(came, '.3g')}, and no reward was larger than {largest:.3g}.",
+        "imagination" if off and taught else None,
+        {"hoped": hoped, "came": came, "largest": largest},
+        decides=False,  # values that are wrong for another reason are another check's business
     )
 
 
@@ -305,14 +292,11 @@ def check_experiments(evidence: ValueLossEvidence) -> Check | None:
     real = next(one for one in others if one.name == REAL_ONLY)
     closed = not any(one.imagines for one in evidence.experiments)
     known = all_finite([one.final for one in evidence.experiments])
-    worse = real.final < usual.final / LOUD or real.final_error < usual.final_error / LOUD
     return Check(
         "Experiments from the same checkpoint",
-        f"Value loss of real steps after {len(usual.value_loss)} updates: {rows}. Against"
-        f" Monte-Carlo returns the squared error is {usual.final_error:.3g} as it is,"
-        f" {real.final_error:.3g} with real steps only."
+        f"Value loss of real steps after {len(usual.value_loss)} updates: {rows}."
         + (" Nothing was imagined (gate closed)." if closed else ""),
-        "imagination" if worse else None,
+        "imagination" if real.final < usual.final / LOUD else None,
         unknown=(NOT_IMAGINED if closed else "") if known else DIVERGED,
     )
 
@@ -343,6 +327,7 @@ CHECKS: tuple[Callable[[ValueLossEvidence], Found], ...] = (
     check_critic,
     check_world,
     check_imagined_returns,
+    check_hopes,
     check_goals,
     check_opponents,
     check_scale,

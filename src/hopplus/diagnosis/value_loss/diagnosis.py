@@ -7,8 +7,9 @@ import numpy as np
 
 from hopplus.diagnosis.finding import Diagnosis, conclude, read_illnesses, run_checks
 from hopplus.diagnosis.subject import OnStep, Subject, replica_of
-from hopplus.diagnosis.value_loss.checks import CHECKS, ValueLossEvidence
+from hopplus.diagnosis.value_loss.checks import CHECKS
 from hopplus.diagnosis.value_loss.courses import run_courses
+from hopplus.diagnosis.value_loss.evidence import ValueLossEvidence
 from hopplus.diagnosis.value_loss.experiments import run_experiments
 from hopplus.diagnosis.value_loss.models import compare_goals, measure_opponents, measure_world
 from hopplus.diagnosis.value_loss.sources import Sources, compare_targets, describe_sources

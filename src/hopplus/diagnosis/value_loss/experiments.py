@@ -5,8 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from hopplus.diagnosis.subject import OnStep, Subject, replica_of, replicas_of
-from hopplus.diagnosis.value_loss.sources import measure_error
+from hopplus.diagnosis.subject import OnStep, Subject, replicas_of
 
 AS_IT_IS, REAL_ONLY, ZERO = "as it is", "real steps only", "imagined rewards zero"
 CHANGES: dict[str, dict[str, Any]] = {  # of the laboratory's switch
@@ -29,22 +28,14 @@ class Experiment:
     explained: list[float]
     returns: list[float]  # mean real return that values learn from
     imagines: bool  # whether anything imagined was learned from
-    error: list[float]  # of real values against Monte-Carlo returns; NaN where no episode ended
 
     @property
     def final(self) -> float:
-        """Value loss over the second half."""
+        """Over the second half."""
         return float(np.mean(self.value_loss[len(self.value_loss) // 2 :]))
 
-    @property
-    def final_error(self) -> float:
-        """The same against Monte-Carlo returns. Values that are wrong hide in their own loss, where
-        an unroll ends before the episode and they stand for the rest of it."""
-        known = [one for one in self.error[len(self.error) // 2 :] if np.isfinite(one)]
-        return float(np.mean(known)) if known else float("nan")
-
     def as_json(self) -> dict[str, Any]:
-        return {**vars(self), "final": self.final, "final_error": self.final_error}
+        return {**vars(self), "final": self.final}
 
 
 def run_experiments(subject: Subject, updates: int, on_step: OnStep) -> list[Experiment]:
@@ -60,12 +51,10 @@ def run_experiments(subject: Subject, updates: int, on_step: OnStep) -> list[Exp
     ]
     switch = lab.switches([CHANGES[name] for name in names])
     now = replicas_of(subject.learning, [0] * len(names))
-    records, errors = [], []
+    records = []
     for number in range(updates):
-        now, record, shown = lab.update(now, switch)
+        now, record, _ = lab.update(now, switch)
         records.append(record)
-        played = [replica_of(shown.trajectory, replica) for replica in range(len(names))]
-        errors.append([measure_error(subject.learner, one, 1.0) for one in played])
         on_step(f"experiments, update {number + 1} of {updates}")
 
     def series(name: str, replica: int) -> list[float]:
@@ -79,7 +68,6 @@ def run_experiments(subject: Subject, updates: int, on_step: OnStep) -> list[Exp
             series("explained", replica),
             series("real/return", replica),
             any(series("imagined/open", replica)) and name != REAL_ONLY,
-            [row[replica] for row in errors],
         )
         for replica, name in enumerate(names)
     ]

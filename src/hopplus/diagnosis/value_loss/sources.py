@@ -80,13 +80,6 @@ class TargetErrors:
 
 def compare_targets(learner: Learner, trajectory: Trajectory) -> TargetErrors:
     """Of one replica, by the returns of the episodes that ended in it."""
-    targets = (learner.config.gae_lambda, 1.0, 0.95)
-    return TargetErrors(*(measure_error(learner, trajectory, one) for one in targets))
-
-
-def measure_error(learner: Learner, trajectory: Trajectory, gae_lambda: float) -> float:
-    """Mean squared error of the values of one replica against returns with that lambda, of the
-    episodes that ended in it; not a number if none did."""
     seats, c = learner.seats, learner.config
     value = trajectory.act.value[:, :, seats]
     present = trajectory.present[:, :, seats]
@@ -97,13 +90,17 @@ def measure_error(learner: Learner, trajectory: Trajectory, gae_lambda: float) -
     if c.prosociality > 0:  # who has left goes on gaining
         present = jnp.ones_like(present)
     counted = np.asarray(present) & ends[:, :, None]
-    after = jnp.concatenate([value, jnp.zeros_like(value[:1])])
-    there = jnp.concatenate([present, jnp.zeros_like(present[:1])])
-    over_seats = jax.vmap(lambda_returns, in_axes=(1, 1, 1, None, None, None), out_axes=1)
-    over_games = jax.vmap(over_seats, in_axes=(1, 1, 1, 1, None, None), out_axes=1)
-    returns = over_games(reward, after, there, done, learner.discount, gae_lambda)
-    off = np.asarray((returns - value) ** 2)
-    return float(off[counted].mean()) if counted.any() else float("nan")
+
+    def error(gae_lambda: float) -> float:
+        after = jnp.concatenate([value, jnp.zeros_like(value[:1])])
+        there = jnp.concatenate([present, jnp.zeros_like(present[:1])])
+        over_seats = jax.vmap(lambda_returns, in_axes=(1, 1, 1, None, None, None), out_axes=1)
+        over_games = jax.vmap(over_seats, in_axes=(1, 1, 1, 1, None, None), out_axes=1)
+        returns = over_games(reward, after, there, done, learner.discount, gae_lambda)
+        off = np.asarray((returns - value) ** 2)
+        return float(off[counted].mean()) if counted.any() else float("nan")
+
+    return TargetErrors(error(c.gae_lambda), error(1.0), error(0.95))
 
 
 def describe_cuts(learner: Learner, lesson: Lesson) -> str:

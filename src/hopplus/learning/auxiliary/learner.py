@@ -135,7 +135,7 @@ class AuxiliaryLearner:
         return push(buffer, self.rows(played), updates)
 
     def usable(self, buffer: Any) -> jax.Array:
-        """[..., N] bool, the seats that can learn from rows of the buffer: those that were there."""
+        """[..., N] bool, the seats that can learn from rows of the buffer: those that are there."""
         return present_in(self.game, buffer)
 
     def measure(self, param_sets: PlayerParams, played: Transitions, key: jax.Array) -> Metrics:
