@@ -1,6 +1,8 @@
 """Does each diagnosis name what is wrong? Faults built in, over many seeds, and none built in, held
-against the counts kept in faults.json. A diagnosis that is done is not made again."""
+against the counts kept in faults.json. A diagnosis that is done is not made again, unless the code
+or a threshold of the diagnosis has changed since."""
 
+import hashlib
 import sys
 import time
 from collections import Counter
@@ -13,11 +15,13 @@ import tyro
 
 from benchmarks import main
 from benchmarks.kept import Figures, find_figures, keep_figures, read_figures
+from hopplus import diagnosis
 from hopplus.cli.paged import show
 from hopplus.cli.reading.options import check_options
 from hopplus.config import MANY, ConfigError, GameConfig, check_range, default_game
 from hopplus.diagnosis.faults import FAULTS, Fault, find_fault
 from hopplus.diagnosis.finding import HEALTHY, NOT_KNOWN, Verdict, read_illnesses
+from hopplus.diagnosis.player_faults import PLAYER_FAULTS
 from hopplus.diagnosis.seats.checks import SeatsSettings, diagnose_seats
 from hopplus.diagnosis.subject import OnStep, make_laboratory, train_subject
 from hopplus.diagnosis.value_loss.diagnosis import diagnose_value_loss
@@ -30,6 +34,7 @@ from hopplus.runtime import device_line
 
 NONE = "none"
 KEPT = Path(__file__).with_name("faults.json")
+CODE = Path(diagnosis.__path__[0])  # by which verdicts are found: faults, checks and thresholds
 DOCS = Path(__file__).parents[1] / "docs" / "diagnosis.md"  # shows what is kept
 MARK = "<!-- benchmarks/faults.json -->"  # above and below the table there
 ENOUGH = 0.95  # of the diagnoses of a fault should name it
@@ -202,14 +207,15 @@ class FaultBench:
             make: Callable[[int], Verdict] | None = None
             file = self.runs / f"{case.name.replace(' ', '-')}.json"
             done: list[Figures] = []
+            known = self._settings | {"code": hash_code(CODE)}
             for seed in self.seeds_of(case.command):
-                row = find_figures(file, str(seed), self._settings)
+                row = find_figures(file, str(seed), known)
                 if row is None:
                     make = make or self._diagnosis(case)
                     began = time.monotonic()
                     verdict = make(seed)
                     said = {"said": verdict.name, "also": verdict.also, "why": verdict.evidence}
-                    row = {**self._settings, **said, "seconds": time.monotonic() - began}
+                    row = {**known, **said, "seconds": time.monotonic() - began}
                     keep_figures(file, {str(seed): row})
                 done.append(row)
                 on_step(f"{case.name}: {dict(Counter(row['said'] for row in done))}")
@@ -273,6 +279,14 @@ class FaultBench:
         return diagnose
 
 
+def hash_code(folder: Path) -> str:
+    """A short hash of all code in a folder, and of the tables beside it."""
+    found = hashlib.sha256()
+    for file in sorted(file for kind in ("*.py", "*.toml") for file in folder.rglob(kind)):
+        found.update(f"{file.relative_to(folder)}\n".encode() + file.read_bytes())
+    return found.hexdigest()[:12]
+
+
 def expected_of(command: str, fault: str) -> str | None:
     """What a diagnosis should say of a fault; None of one that it need not find, and of none."""
     if fault == NONE:
@@ -307,6 +321,8 @@ def list_verdicts() -> Iterator[tuple[str, str, str]]:
         for verdict in read_illnesses(command):
             if verdict not in (HEALTHY, NOT_KNOWN):
                 reached = [name for name in FAULTS if expected_of(command, name) == verdict]
+                if command == "adaptation":
+                    reached = [n for n, one in PLAYER_FAULTS.items() if one.adaptation == verdict]
                 yield command, verdict, ", ".join(reached)
 
 

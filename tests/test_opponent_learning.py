@@ -67,9 +67,10 @@ def test_only_what_earned_a_reward_is_learned_from() -> None:
         samples = part.draw(buffer, jnp.array([0]), jax.random.key(0), 256)
         fresh = part.draw(part.rows(second), jnp.array([0]), jax.random.key(0), 256)
         weigh = jax.vmap(jax.vmap(part.part.weight))
-        return buffer.earned, samples, weigh(samples.samples), fresh, weigh(fresh.samples)
+        found = buffer.earned, samples, weigh(samples.samples), fresh, weigh(fresh.samples)
+        return *found, part.usable(buffer)
 
-    earned, samples, weights, fresh, measured = jax.device_get(kept(first, second))
+    earned, samples, weights, fresh, measured, usable = jax.device_get(kept(first, second))
     reward, done = np.asarray(s.whole.outcome.reward), np.asarray(s.whole.outcome.done)
     expected = np.zeros(reward.shape, bool)  # [16, B, N]
     for step in reversed(range(16)):
@@ -81,6 +82,12 @@ def test_only_what_earned_a_reward_is_learned_from() -> None:
     assert (expected[:8] & ~known).any()  # some of the first update by what came in the second
     present = np.asarray(s.whole.present)
     assert 0 < expected[present].mean() < 1
+    # What counts as kept: steps at which the seat was there, and another that went on to earn.
+    usable = usable.reshape(2, 8, PPO.games, 3)[[1, 0]].reshape(expected.shape)
+    for seat, others in enumerate(([1, 2], [0, 2], [0, 1])):
+        earner = (expected & present)[..., others].any(axis=-1)
+        np.testing.assert_array_equal(usable[..., seat], present[..., seat] & earner)
+    assert usable.sum() < present.sum()
     chosen = ~samples.left & (samples.samples.view.legal.sum(axis=-1) > 1)
     assert 0 < weights.sum() < chosen.sum()
     assert (weights <= chosen).all()

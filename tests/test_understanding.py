@@ -5,13 +5,16 @@ from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
+import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from hopplus.cli import main
 from hopplus.config import (
     FOR_EVER,
+    ConfigError,
     NetConfig,
     OpponentLearnerConfig,
     PPOConfig,
@@ -28,6 +31,7 @@ from hopplus.diagnosis.introspection import (
     pair_strangers,
     read_kinds,
 )
+from hopplus.diagnosis.player_faults import PLAYER_FAULTS, build_in
 from hopplus.evaluation.trials import make_trials
 from hopplus.games import make_game
 from hopplus.learning.from_run import make_learner
@@ -120,6 +124,35 @@ def test_a_belief_is_read_and_a_policy_that_is_told_nothing_does_not_move(
     assert "--out names the page" in capsys.readouterr().err
     assert main(["diagnose", "adaptation", "belief"]) == 2
     assert "a preset has learned nothing yet" in capsys.readouterr().err
+
+
+def test_faults_of_players_are_named() -> None:
+    """Of one whose belief is right by itself, and whose policy is any that listens well; its models
+    have learned nothing and are not asked."""
+    game, player = make_game(GAME), fresh("opponent", "belief")
+    head = jax.tree.map(lambda leaf: 100 * leaf, player.params.policy.policy)
+    params = eqx.tree_at(lambda params: params.policy.policy, player.params, head)
+    player = replace(player, params=params)
+
+    def said(name: str | None) -> str:
+        faulty = replace(player, actor=build_in(name, player.actor))
+        found = introspect(game, faulty, 1, 2, 360, [0, 3], 0)
+        return verdict(replace(found, models=False)).name
+
+    names = {None: "healthy", "wiped-memory": "lost-in-inference", "deaf-policy": "lost-in-policy"}
+    assert {name: said(name) for name in names} == names
+    for name, fault in PLAYER_FAULTS.items():
+        assert fault.adaptation == names.get(name, "lost-in-models")
+    usual, shifted = (
+        build_in(name, player.actor).context.about_others(jnp.arange(6.0)).tolist()
+        for name in (None, "shifted-goals")
+    )
+    assert shifted == [usual[1], usual[0]]
+    assert usual[0] != usual[1]
+    with pytest.raises(ConfigError, match="infers nothing"):
+        build_in("deaf-policy", fresh().actor)
+    with pytest.raises(ConfigError, match="must be one of wiped-memory, shifted-goals"):
+        build_in("deaf", player.actor)
 
 
 # What it means.

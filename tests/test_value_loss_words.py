@@ -11,12 +11,12 @@ import pytest
 from hopplus.cli import main
 from hopplus.diagnosis.finding import Check, conclude, read_illnesses
 from hopplus.diagnosis.value_loss.checks import (
-    ValueLossEvidence,
     check_courses,
     check_critic,
     check_experiments,
     check_explained,
     check_goals,
+    check_hopes,
     check_horizon,
     check_imagined_returns,
     check_opponents,
@@ -26,8 +26,9 @@ from hopplus.diagnosis.value_loss.checks import (
 from hopplus.diagnosis.value_loss.courses import PPO as PLAIN
 from hopplus.diagnosis.value_loss.courses import Course
 from hopplus.diagnosis.value_loss.diagnosis import ILLNESSES
+from hopplus.diagnosis.value_loss.evidence import ValueLossEvidence
 from hopplus.diagnosis.value_loss.experiments import AS_IT_IS, REAL_ONLY, Experiment
-from hopplus.diagnosis.value_loss.models import OpponentErrors, WorldErrors
+from hopplus.diagnosis.value_loss.models import OpponentErrors, WorldErrors, _compare_rewards
 from hopplus.diagnosis.value_loss.sources import StepSource, TargetErrors, describe_cuts
 from tiny_diagnosis import (
     CONFIG,
@@ -102,16 +103,19 @@ def losses(
 ) -> list[str | None]:
     """Of what loss and variance, Monte-Carlo returns and explained variance are suspected."""
     config = replace(CONFIG, ppo=replace(PPO, gae_lambda=gae_lambda))
-    early, late = ({"explained": [[value]]} for value in (0.9, explained))
+    early = {"explained": [[0.9]], "value_loss": [[1.0]], "real/return_variance": [[1.0]]}
+    real = source(**given)
+    late = {"explained": [[explained]], "value_loss": [[real.value_loss]]}
+    late["real/return_variance"] = [[real.return_variance]]
     records = [early] * (updates - updates // 5) + [late] * (updates // 5)
     subject: Any = SimpleNamespace(config=config, records=records, learner=cutting())
-    seen = evidence(
+    found = evidence(
         subject=subject,
         lesson=PLAYED,
-        sources={"real": [source(**given)]},
+        sources={"real": [real]},
         targets=errors or TargetErrors(1.0, 1.0, 1.0),
     )
-    checks = [check_scale(seen), check_horizon(seen), check_explained(seen)]
+    checks = [check_scale(found), check_horizon(found), check_explained(found)]
     return [check.fault or (check.state if check.unknown else None) for check in checks if check]
 
 
@@ -137,6 +141,11 @@ def test_what_is_said_of_losses() -> None:
     assert losses(explained=0.0, return_variance=0.0)[2] == "unknown"  # nothing to explain
     assert losses(explained=float("nan"))[2] == "unknown"
     assert losses(value_loss=float("nan"))[0] == "unknown"
+    # One update without a large reward, after others with them, is not what the loss is like.
+    rows = [{"explained": [[0.5]], "value_loss": [[50.0]], "real/return_variance": [[60.0]]}] * 9
+    subject: Any = SimpleNamespace(records=rows)
+    quiet = {"real": [source(value_loss=2.0, return_variance=3.0)]}
+    assert check_scale(evidence(subject=subject, sources=quiet)).fault == "reward-scale"
     alone = evidence(sources={"real": [None]}, targets=nothing)
     assert check_scale(alone).state == "unknown"
     assert check_horizon(alone) is check_explained(alone) is None
@@ -173,7 +182,7 @@ def test_what_is_said_of_the_critics_steps() -> None:
             valued=np.array(valued),
         )
         subject: Any = SimpleNamespace(config=config)
-        lesson: Any = SimpleNamespace(batch=batch)
+        lesson: Any = SimpleNamespace(learned=batch)
         found = check_critic(evidence(subject=subject, lesson=lesson))
         assert found is not None
         return found.fault
@@ -181,11 +190,11 @@ def test_what_is_said_of_the_critics_steps() -> None:
     nobody: Any = SimpleNamespace(imagined=np.zeros(3, bool), present=np.ones(3, bool))
     nobody.valued = nobody.present
     here: Any = SimpleNamespace(config=SimpleNamespace(imagine=SimpleNamespace(critic_on="real")))
-    unsure = check_critic(evidence(subject=here, lesson=SimpleNamespace(batch=nobody)))
+    unsure = check_critic(evidence(subject=here, lesson=SimpleNamespace(learned=nobody)))
     assert unsure is not None
     assert unsure.state == "unknown"
     nobody.imagined = None  # without imagination there is nothing to ask
-    assert check_critic(evidence(subject=here, lesson=SimpleNamespace(batch=nobody))) is None
+    assert check_critic(evidence(subject=here, lesson=SimpleNamespace(learned=nobody))) is None
     assert said("real", [True, False, False]) is None
     assert said("real", [True, False, True]) == "critic-on-imagined"
     assert said("both", [True, True, True]) is None
@@ -213,6 +222,26 @@ def test_what_is_said_of_worlds() -> None:
     assert said(0.6, 1.0, 0.0, source()) == "world-immature"
     assert said(0.6, 3.5, 0.1, None) is None  # nothing is learned from it
     assert said(0.9, float("nan"), 0.0, source()) is None
+
+
+@pytest.mark.parametrize(
+    ("given", "offset"),
+    [
+        ([0.0, 0.0, 1.0, 5.0], 0.0),
+        ([0.5, 0.5, 1.5, 5.5], 0.1),  # all of them are shifted
+        ([-0.5, -0.5, 0.5, 4.5], -0.1),
+        ([0.0, 0.0, 0.5, 2.5], 0.0),  # flat, as of a young model
+        ([0.75, 0.75, 1.25, 3.25], 0.0),  # flat around the mean, as of one that cannot tell them
+        ([1.25, 1.25, 1.75, 3.75], 0.1),  # and shifted besides
+    ],
+)
+def test_a_shift_is_no_flat_line(given: list[float], offset: float) -> None:
+    """Rewards 0, 0, 1 and 5, whose mean is 1.5; a shift is a share of their range, 5."""
+    true = np.array([0.0, 0.0, 1.0, 5.0])
+    found = _compare_rewards(np.ones(4, bool), true, np.array(given), 5.0)
+    assert found[3] == pytest.approx(offset)
+    same = _compare_rewards(np.ones(4, bool), np.zeros(4), np.full(4, 0.5), 5.0)
+    assert same[3] == pytest.approx(0.1)  # where rewards are all the same, there is no line
 
 
 def test_worlds_of_which_nothing_is_known() -> None:
@@ -275,6 +304,8 @@ def test_data_and_worlds_stand_before_what_they_cause() -> None:
         ("world-immature", "goal-mismatch"),
         ("goal-mismatch", "imagination"),
         ("world-rewards", "reward-scale"),
+        ("horizon", "reward-scale"),
+        ("imagination", "reward-scale"),  # which is for no other reason
         ("horizon", "value-behind"),
     ):
         assert names.index(first) < names.index(second)
@@ -302,6 +333,39 @@ def test_what_is_said_of_imagined_returns(imagined: list[float], fault: str | No
     assert check_imagined_returns(evidence(sources={"real": real})) is None
     nothing = {"real": [None], "imagined": [source()]}
     assert check_imagined_returns(evidence(sources=nothing)) is None
+
+
+def of_hopes(hoped: float, valued: bool = True, begins: bool = True) -> Any:
+    """Of seats 0 and 2 that learn, of which the last values an episode so when it begins; rewards
+    are -1 to 5, and half of what a seat is to gain is the mean of all: 1."""
+    value = np.full((2, 1, 3), 99.0)  # of steps that begin nothing, and of a seat that learns not
+    value[0, 0, [0, 2]] = 1.0, hoped
+    begun = np.array([[begins], [False]])
+    trajectory = SimpleNamespace(begins=begun, act=SimpleNamespace(value=value))
+    batch = SimpleNamespace(imagined=np.array([False, True]), valued=np.array([True, valued]))
+    record = {"return_sum": [[4.0, -2.0, 4.0]], "episodes": [2.0]}
+    subject: Any = SimpleNamespace(
+        learner=SimpleNamespace(seats=np.array([0, 2])),
+        records=[record] * 5,
+        config=replace(CONFIG, ppo=replace(PPO, prosociality=0.5)),
+        learning=SimpleNamespace(
+            auxiliary_state=SimpleNamespace(observed=np.array([[[-1.0, 2.0], [0.0, 5.0]]]))
+        ),
+    )
+    lesson: Any = SimpleNamespace(trajectory=trajectory, learned=batch)
+    return check_hopes(evidence(subject=subject, lesson=lesson))
+
+
+def test_what_is_said_of_hopes() -> None:
+    """Both come to 2, with half of the mean of all to 1.5; 6.5 is a whole reward more."""
+    found = of_hopes(7.5)
+    assert found.fault == "imagination"
+    assert "values are 1, 7.5, by seat" in found.says
+    assert "came to 1.5, 1.5, and no reward was larger than 5." in found.says
+    assert of_hopes(6.0).fault is None
+    assert of_hopes(-7.5).fault == "imagination"
+    assert of_hopes(7.5, valued=False).fault is None  # somebody else's fault
+    assert of_hopes(7.5, begins=False) is None
 
 
 def course(name: str, *by_seed: float) -> Course:

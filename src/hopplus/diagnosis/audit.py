@@ -194,6 +194,26 @@ def _set_audit(
     return digest(wrong), digest(should), of_seats or None, gone, wrong.total()
 
 
+def replay_audit(before: Learning, lesson: Lesson, replica: int) -> list[list[int]] | None:
+    """[sets] of which sets' steps, new or kept from earlier updates, all rows are that each set
+    learned from in a lesson of one replica; None where that was the lesson's batch itself."""
+    if lesson.drawn is None:
+        return None
+
+    def held(batch: Any, number: int) -> set[bytes]:
+        rows, counts = _batch_rows(batch, number), batch.present[number] | batch.valued[number]
+        return {row for row, counted in zip(rows, counts, strict=True) if counted}
+
+    drawn, batch, kept = jax.device_get(
+        (lesson.drawn, lesson.batch, replica_of(before.replay, replica))
+    )
+    batches, sets = [batch], range(len(batch.present))
+    for update in range(0 if kept is None else kept.action.shape[1]):  # [sets, U, M, ...]
+        batches.append(jax.tree.map(lambda leaf: leaf[:, update], kept))  # noqa: B023
+    known = [set().union(*(held(one, number) for one in batches)) for number in sets]
+    return [[whose for whose in sets if held(drawn, own) <= known[whose]] for own in sets]
+
+
 @dataclass(frozen=True)
 class TargetAudit:
     """What each set of parameters was given to learn, against what its seats thought and got: the

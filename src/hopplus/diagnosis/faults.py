@@ -24,9 +24,7 @@ from hopplus.learning.ppo import Batch
 from hopplus.learning.returns import episode_metrics
 from hopplus.learning.social_rewards import shared_reward
 from hopplus.models.part import Metrics
-from hopplus.planning.dynamics import LearnedDynamics, Observation, Transition
-from hopplus.players.actor import Actor
-from hopplus.types import Act, Memory, Sample, Trajectory
+from hopplus.types import Sample, Trajectory
 
 ALONE = 1  # whom a fault of all seats but one spares
 
@@ -89,22 +87,6 @@ def log_elsewhere(so_far: jax.Array, trajectory: Trajectory) -> tuple[jax.Array,
     """Returns are logged under the next seat's number."""
     returns, metrics = episode_metrics(so_far, trajectory)
     return returns, {**metrics, "return_sum": jnp.roll(metrics["return_sum"], 1, axis=-1)}
-
-
-class LoudDynamics(LearnedDynamics):
-    """A world in which everything is worth twenty times as much."""
-
-    def simulate(
-        self, embedding: Observation, joint: jax.Array, key: jax.Array
-    ) -> tuple[Observation, Transition]:
-        after, transition = super().simulate(embedding, joint, key)
-        return after, Transition(20 * transition.reward, transition.ended)
-
-
-def act_one_seat_without_goals(seat: jax.Array, actor: Actor, *given: Any) -> tuple[Memory, Act]:
-    """For one seat alone, the others are after nothing at all."""
-    without, usual = act_without_goals(seat, actor, *given), actor.act(*given)
-    return jax.tree.map(lambda zero, own: jnp.where(seat == SEAT, zero, own), without, usual)
 
 
 def _learner(**functions: Any) -> Callable[[Learner], Learner]:
@@ -213,7 +195,7 @@ FAULTS: Mapping[str, Fault] = MappingProxyType(
         "loud-world": Fault(
             "the world model's rewards are 20 times too large",
             value_loss="world-rewards",
-            learner=_imagined_rollouts(dynamics=LoudDynamics),
+            learner=_imagined_rollouts(dynamics=mistakes.LoudDynamics),
             needs=("imagination",),
         ),
         "zero-goals": Fault(
@@ -226,7 +208,7 @@ FAULTS: Mapping[str, Fault] = MappingProxyType(
             f"goals of seat {SEAT} in imagination are zero",
             seats="goal-mismatch",
             value_loss="goal-mismatch",
-            learner=_imagined_rollouts(act=act_one_seat_without_goals),
+            learner=_imagined_rollouts(act=mistakes.act_one_seat_without_goals),
             needs=("goal", "imagination"),
             own=True,
         ),
@@ -258,9 +240,12 @@ FAULTS: Mapping[str, Fault] = MappingProxyType(
             own=True,
         ),
         "backward-imagination": Fault(
-            f"advantages of seat {SEAT}'s imagined steps have the wrong sign",
+            f"advantages of seat {SEAT}'s imagined steps, four to a real one, have the wrong sign",
             seats="part-orders",
             learner=mistakes.imagine_backwards,
+            config=lambda config: replace(
+                config, imagine=replace(config.imagine, real_ratio=0.2, warm_up=0)
+            ),
             needs=("imagination",),
             own=True,
         ),

@@ -2,18 +2,21 @@
 a right one that a learner holds."""
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 
-from hopplus.learning.auxiliary.imagined_rollouts import ImaginedRollouts
+from hopplus.learning.auxiliary.imagined_rollouts import ImaginedRollouts, act_without_goals
 from hopplus.learning.auxiliary.learner import Fitted, by_set
 from hopplus.learning.learner import Learner, Step
 from hopplus.learning.ppo import Batch
 from hopplus.models.part import Metrics
+from hopplus.planning.dynamics import LearnedDynamics, Observation, Transition
 from hopplus.planning.imagined_rollouts import ImaginedRollout
 from hopplus.play.lineup import Lineup
-from hopplus.types import Params
+from hopplus.players.actor import Actor
+from hopplus.types import Act, Memory, Params
 
 SEAT = 2  # whom a mistake of one seat hits
 BONUS = 0.5  # of an imagined step, where a hare is worth 1
@@ -92,6 +95,22 @@ def imagine_backwards(learner: Learner) -> Learner:
         return learner
     backward = BackwardRollouts(**vars(rollouts))
     return replace(learner, auxiliary=replace(learner.auxiliary, imagined_rollouts=backward))
+
+
+class LoudDynamics(LearnedDynamics):
+    """A world in which everything is worth twenty times as much."""
+
+    def simulate(
+        self, embedding: Observation, joint: jax.Array, key: jax.Array
+    ) -> tuple[Observation, Transition]:
+        after, transition = super().simulate(embedding, joint, key)
+        return after, Transition(20 * transition.reward, transition.ended)
+
+
+def act_one_seat_without_goals(seat: jax.Array, actor: Actor, *given: Any) -> tuple[Memory, Act]:
+    """For one seat alone, the others are after nothing at all."""
+    without, usual = act_without_goals(seat, actor, *given), actor.act(*given)
+    return jax.tree.map(lambda zero, own: jnp.where(seat == SEAT, zero, own), without, usual)
 
 
 def value_imagined(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from hopplus.config import flat
-from hopplus.diagnosis.audit import DataAudit, TargetAudit, data_audit, target_audit
+from hopplus.diagnosis.audit import DataAudit, TargetAudit, data_audit, replay_audit, target_audit
 from hopplus.diagnosis.finding import Check, all_finite, join
 from hopplus.diagnosis.step_audit import (
     BufferAudit,
@@ -21,6 +21,7 @@ from hopplus.diagnosis.step_audit import (
 )
 from hopplus.diagnosis.subject import Record, Subject, replica_of
 from hopplus.learning.auxiliary.table import AUXILIARY_MODELS
+from hopplus.learning.learner import Learner, Learning, Lesson
 
 DIVERGED = (
     "Some figures are not numbers: look in the log where that begins, and take a smaller step size"
@@ -43,7 +44,7 @@ def pipeline_checks(subject: Subject) -> list[Check]:
         if record["episodes"][0] > 0:
             break
     first = replica_of(lesson, 0)
-    checks = [players_check(subject), *data_checks(data_audit(learner, first.trajectory, first))]
+    checks = [players_check(subject), *lesson_checks(learner, now, first)]
     checks.append(target_check(target_audit(learner, now, first, 0), mixing(subject)))
     log = log_audit(now, first.trajectory, record, 0)
     whose = f"; seats show those of {log.moved}" if log.moved else ""
@@ -93,6 +94,29 @@ def _fields(player: Any) -> dict[str, str]:
     """A player's settings by their names, as text."""
     named = {name: str(value) for name, value in flat(asdict(player)).items()}
     return {"kind": type(player).__name__, "name": player.name, **named}
+
+
+def lesson_checks(learner: Learner, before: Learning, lesson: Lesson) -> list[Check]:
+    """Whose play a lesson of the first replica is, and whose it is that was drawn to learn from."""
+    checks = data_checks(data_audit(learner, lesson.trajectory, lesson))
+    drawn = replay_audit(before, lesson, 0)
+    return checks if drawn is None else [*checks, replay_check(learner.auxiliary.seats, drawn)]
+
+
+def replay_check(sets: np.ndarray, drawn: Sequence[Sequence[int]]) -> Check:
+    """Whether what was learned from, of what is kept, is every set's own."""
+    wrong = [
+        f"seat {_names(seats)} learned from what"
+        f" {f'seat {_names(sets[whose].reshape(-1))} has' if whose else 'nobody has'} kept"
+        for own, (seats, whose) in enumerate(zip(sets, drawn, strict=True))
+        if own not in whose
+    ]
+    return Check(
+        "The data: what is kept",
+        f"{'; '.join(wrong)}." if wrong else "Of what is kept, every seat learned from its own.",
+        "wrong-seat-data" if wrong else None,
+        {"drawn": drawn},
+    )
 
 
 def data_checks(data: DataAudit) -> list[Check]:

@@ -10,7 +10,7 @@ import numpy as np
 import optax
 
 from hopplus.diagnosis.subject import Laboratory, Record, replica_of
-from hopplus.learning.auxiliary.transitions import Transitions, present_in
+from hopplus.learning.auxiliary.transitions import Transitions
 from hopplus.learning.learner import Learner, Learning, Lesson
 from hopplus.types import Trajectory
 
@@ -75,7 +75,7 @@ def buffer_audits(learner: Learner, learning: Learning, replica: int) -> list[Bu
         rows, steps = len(buffer.joint), learner.config.steps
         slots = rows // steps
         age = (int(learning.updates) - 1 - np.arange(rows) // steps) % slots
-        present = np.asarray(present_in(learner.game, buffer))
+        present = np.asarray(part.usable(buffer))
         own = [present[:, seats].any(axis=1) for seats in learner.auxiliary.seats]
         ages = [float(age[there].mean()) if there.any() else float("nan") for there in own]
         fill = [int(present[:, seats].sum()) for seats in learner.auxiliary.seats]
@@ -122,7 +122,7 @@ def step_audit(
     learner = laboratory.learner
     sets = learner.improved(learning.params[learner.learning])
     policy, optimiser = replica_of((sets, learning.optimiser), replica)
-    batch = replica_of(lesson.batch, replica)
+    batch = replica_of(lesson.learned, replica)
     counts = np.asarray(optax.tree.get_all_with_path(optimiser, "count")[0][1])
     c = learner.config
     # The step size may have fallen to nothing at the end of a run.

@@ -36,7 +36,14 @@ class Lesson(eqx.Module):
 
     plays: Play  # [B, ...] the games after what was played
     trajectory: Trajectory  # [T, B, ...]
-    batch: Batch  # [sets, M, ...] what the policy learned from
+    batch: Batch  # [sets, M, ...] what was made of it, imagined steps behind
+    drawn: Batch | None = None  # [sets, M, ...] what was learned from instead, of what a search
+    # has left: older steps too, or values that it hoped for; None where it was the batch itself
+
+    @property
+    def learned(self) -> Batch:
+        """[sets, M, ...] what the policy learned from."""
+        return self.batch if self.drawn is None else self.drawn
 
 
 class Improved(eqx.Module):
@@ -229,7 +236,7 @@ class Learner:
         returns, episodes = self.log_episodes(now.returns, trajectory)
         more = (now.updates + 1, replay, smoothed)
         after = Learning(params, optimiser, auxiliary, plays, returns, key, *more)
-        shown = Lesson(plays, trajectory, lessons)
+        shown = Lesson(plays, trajectory, lessons, None if given is lessons else given)
         return after, episodes | metrics | found | losses, shown
 
     def batch(

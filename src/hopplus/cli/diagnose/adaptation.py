@@ -1,6 +1,6 @@
 """`hopplus diagnose adaptation`: where is it lost what kind of players one faces?"""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -12,11 +12,13 @@ from hopplus.cli.reading.players import find_learned_players, game_of
 from hopplus.config import ConfigError, GameConfig, check_range, default_game
 from hopplus.diagnosis.adaptation import ENOUGH_TRIALS, diagnose_adaptation
 from hopplus.diagnosis.introspection import introspect
+from hopplus.diagnosis.player_faults import PLAYER_FAULTS, build_in
 from hopplus.games import make_game
 from hopplus.presets import PRESETS
 from hopplus.report.pages.adaptation import introspection_sections
 from hopplus.runs.progress import Progress
 
+FAULT_HELP = f"Build a fault into the player, to see it found: {', '.join(PLAYER_FAULTS)}."
 TIMES = (0, 1, 2, 4, 6, 8, 12, 16, 24)
 
 
@@ -37,6 +39,7 @@ class DiagnoseAdaptation:
     """Where it sits."""
     seed: int = 0
     """Seed of everything random."""
+    fault: Annotated[str | None, tyro.conf.arg(help=FAULT_HELP)] = None
     out: Path | None = None
     """The page, next to which the JSON file lies; when not given, introspection.html in the run, or
     here."""
@@ -58,6 +61,7 @@ class DiagnoseAdaptation:
         with Progress("watching players", total, "seeds", first=busy) as progress:
             for seed, learned in enumerate(subject.players):
                 player = learned.get(self.seat, learned[min(learned)])
+                player = replace(player, actor=build_in(self.fault, player.actor))
                 work = (self.episodes, self.trials, times, self.seed)
                 seeds.append(introspect(game, player, self.seat, *work))
                 progress.advance(1, f"seed {seed}")

@@ -2,21 +2,19 @@
 parts of it switched off."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
-from hopplus.diagnosis.audit import data_audit, target_audit
+from hopplus.diagnosis.audit import target_audit
 from hopplus.diagnosis.finding import Check, Found, all_finite, join
-from hopplus.diagnosis.pipeline import DIVERGED, counter_checks, data_checks, mixing, target_check
-from hopplus.diagnosis.subject import Subject
-from hopplus.diagnosis.value_loss.courses import PPO, Course
-from hopplus.diagnosis.value_loss.experiments import AS_IT_IS, REAL_ONLY, Experiment
-from hopplus.diagnosis.value_loss.models import OpponentErrors, WorldErrors
-from hopplus.diagnosis.value_loss.sources import Sources, StepSource, TargetErrors, describe_cuts
+from hopplus.diagnosis.pipeline import DIVERGED, counter_checks, lesson_checks, mixing, target_check
+from hopplus.diagnosis.subject import late_returns
+from hopplus.diagnosis.value_loss.courses import PPO
+from hopplus.diagnosis.value_loss.evidence import ValueLossEvidence
+from hopplus.diagnosis.value_loss.experiments import AS_IT_IS, REAL_ONLY
+from hopplus.diagnosis.value_loss.sources import StepSource, describe_cuts
 from hopplus.evaluation.statistics import apart
-from hopplus.learning.learner import Lesson
+from hopplus.learning.returns import shared_reward
 
 LARGE = 10.0  # a value loss beyond what rewards of a few units can bring
 FAR = 2.0  # so many times too large, or too small, is wrong
@@ -35,42 +33,6 @@ NOT_IMAGINED = (
 )
 NOT_PLAYED = "Nothing of a seat's play is learned from: give it more games (--ppo.games)."
 MORE_GAMES = "give it more games (--ppo.games)."
-
-
-@dataclass(frozen=True)
-class ValueLossEvidence:
-    """What the checks look at: one more update of one replica, its models, and the experiments."""
-
-    subject: Subject  # its log has no row of that update, which has replicas where a log has seeds
-    lesson: Lesson
-    sources: Sources
-    targets: TargetErrors
-    world: WorldErrors | None  # None where nothing is imagined
-    opponents: OpponentErrors | None
-    goals_apart: list[float]  # [sets]; empty without goals
-    experiments: list[Experiment]
-    courses: list[Course]  # from the first update on; empty of a run, and where they are not asked
-    over_time: dict[int, Sources]  # by update, of one seed; empty of a run
-
-    @cached_property
-    def real(self) -> list[StepSource]:
-        """Of the sets that learn from real steps."""
-        return [one for one in self.sources["real"] if one]
-
-    @property
-    def loss(self) -> float:
-        return float(np.mean([one.value_loss for one in self.real]))
-
-    @property
-    def variance(self) -> float:
-        """Of the returns."""
-        return float(np.mean([one.return_variance for one in self.real]))
-
-    @property
-    def explained(self) -> float:
-        """Of the variance, over the last fifth of training."""
-        late = self.subject.records[-max(1, len(self.subject.records) // 5) :]
-        return float(np.mean([record["explained"] for record in late]))
 
 
 def check_time(evidence: ValueLossEvidence) -> Check:
@@ -111,8 +73,8 @@ def _describe(name: str, by_set: list[StepSource | None]) -> str:
 
 def check_data(evidence: ValueLossEvidence) -> list[Check]:
     """Whose play it is."""
-    lesson = evidence.lesson
-    return data_checks(data_audit(evidence.subject.learner, lesson.trajectory, lesson))
+    subject = evidence.subject
+    return lesson_checks(subject.learner, subject.learning, evidence.lesson)
 
 
 def check_targets(evidence: ValueLossEvidence) -> Check:
@@ -129,7 +91,7 @@ def check_counters(evidence: ValueLossEvidence) -> list[Check]:
 
 def check_critic(evidence: ValueLossEvidence) -> Check | None:
     """Which imagined steps values learn from."""
-    batch = evidence.lesson.batch
+    batch = evidence.lesson.learned
     if batch.imagined is None:
         return None
     imagined = np.asarray(batch.imagined & batch.present)
@@ -192,6 +154,30 @@ def check_imagined_returns(evidence: ValueLossEvidence) -> Check | None:
     )
 
 
+def check_hopes(evidence: ValueLossEvidence) -> Check | None:
+    """Do values of real steps hope for what nobody gets? Their own loss hardly shows it where an
+    unroll ends before the episode, and they stand for the rest of it."""
+    subject, lesson = evidence.subject, evidence.lesson
+    seats, begins = subject.learner.seats, np.asarray(lesson.trajectory.begins)
+    if lesson.learned.imagined is None or not begins.any():
+        return None
+    hoped = np.asarray(lesson.trajectory.act.value)[begins][:, seats].mean(axis=0)
+    returns = shared_reward(late_returns(subject.records), subject.config.ppo.prosociality)
+    came = np.asarray(returns)[:, seats].mean(axis=0)
+    largest = float(np.abs(subject.learning.auxiliary_state.observed[0]).max())
+    # Discounted ones are nearer to zero; nobody should be further from it by a whole reward.
+    off = bool((np.abs(hoped) > np.abs(came) + largest).any())
+    taught = bool((lesson.learned.imagined & lesson.learned.valued).any())
+    return Check(
+        "What values hope for",
+        f"When an episode begins values are {join(hoped, '.3g')}, by seat; over the last fifth"
+        f" episodes came to {join(came, '.3g')}, and no reward was larger than {largest:.3g}.",
+        "imagination" if off and taught else None,
+        {"hoped": hoped, "came": came, "largest": largest},
+        decides=False,  # values that are wrong for another reason are another check's business
+    )
+
+
 def check_goals(evidence: ValueLossEvidence) -> Check | None:
     """Goals in imagination against goals in play: at the same steps, and by their size."""
     apart, sources = evidence.goals_apart, evidence.sources
@@ -240,12 +226,13 @@ def check_scale(evidence: ValueLossEvidence) -> Check:
     title = "Reward scale"
     if not evidence.real:
         return Check(title, "There are no real steps to learn from.", unknown=NOT_PLAYED)
-    loss, variance = evidence.loss, evidence.variance
-    scaled = loss > LARGE and loss <= 1.5 * variance and evidence.explained > USEFUL
+    # Over many updates: in a single one, hardly anybody may have come by a large reward.
+    loss, variance = evidence.late("value_loss"), evidence.late("real/return_variance")
+    scaled = loss > LARGE and loss <= 1.5 * variance and evidence.late("explained") > USEFUL
     return Check(
         title,
-        f"Squared error {loss:.3g}; predicting the mean alone would give {variance:.3g}, the"
-        f" returns' own variance.",
+        f"Over the last fifth the value loss is {loss:.3g}; predicting the mean alone would give"
+        f" {variance:.3g}, the returns' own variance.",
         "reward-scale" if scaled else None,
         {"value_loss": loss, "variance": variance},
         "" if all_finite(loss, variance) else DIVERGED,
@@ -279,7 +266,7 @@ def check_explained(evidence: ValueLossEvidence) -> Check | None:
     """Are values of any use?"""
     if not evidence.real:
         return None
-    explained, updates = evidence.explained, len(evidence.subject.records)
+    explained, updates = evidence.late("explained"), len(evidence.subject.records)
     useless, unknown = explained < USEFUL, ""
     if not all_finite(explained):
         unknown = DIVERGED
@@ -340,6 +327,7 @@ CHECKS: tuple[Callable[[ValueLossEvidence], Found], ...] = (
     check_critic,
     check_world,
     check_imagined_returns,
+    check_hopes,
     check_goals,
     check_opponents,
     check_scale,

@@ -3,10 +3,13 @@
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from hopplus.diagnosis.finding import Diagnosis, conclude, read_illnesses, run_checks
 from hopplus.diagnosis.subject import OnStep, Subject, replica_of
-from hopplus.diagnosis.value_loss.checks import CHECKS, ValueLossEvidence
+from hopplus.diagnosis.value_loss.checks import CHECKS
 from hopplus.diagnosis.value_loss.courses import run_courses
+from hopplus.diagnosis.value_loss.evidence import ValueLossEvidence
 from hopplus.diagnosis.value_loss.experiments import run_experiments
 from hopplus.diagnosis.value_loss.models import compare_goals, measure_opponents, measure_world
 from hopplus.diagnosis.value_loss.sources import Sources, compare_targets, describe_sources
@@ -47,7 +50,8 @@ def diagnose_value_loss(
     sources = describe_sources(lesson)
     on_step("looked at what values learn from")
     models = (lab, param_sets, lesson.trajectory)
-    targets, world = compare_targets(learner, lesson), measure_world(*models)
+    so_far = np.asarray(subject.learning.auxiliary_state.observed[0])
+    targets, world = compare_targets(learner, lesson), measure_world(*models, so_far)
     # Without imagination, models of the others have no part in what values learn.
     opponents = measure_opponents(*models) if world else None
     apart = compare_goals(*models)

@@ -22,16 +22,17 @@ class WorldErrors:
     exact: list[float]  # share of next views that are exactly right
     reward_error: list[float]  # mean absolute error of the own reward
     reward_slope: list[float]  # of predicted on true rewards; NaN where true ones are all the same
-    reward_offset: list[float]  # how far off the usual reward is, as a share of their range
-    observed: list[float]  # [2] least and largest true reward
+    reward_offset: list[float]  # how far all rewards are off, as a share of their range
+    observed: list[float]  # [2] least and largest true reward, of all training
     predicted: list[float]  # [2]
     outside: float  # share of rewards predicted outside the range of true ones, with some room
 
 
 def measure_world(
-    laboratory: Laboratory, param_sets: Any, trajectory: Trajectory
+    laboratory: Laboratory, param_sets: Any, trajectory: Trajectory, so_far: np.ndarray
 ) -> WorldErrors | None:
-    """Of one replica; None where nothing is imagined, or nobody was there to see it."""
+    """Of one replica; None where nothing is imagined, or nobody was there to see it. The rewards of
+    training ranged `so_far` [sets, 2] before these steps: a few of them may lack the large ones."""
     learner = laboratory.learner
     imagined_rollouts, game = learner.auxiliary.imagined_rollouts, learner.game
     if imagined_rollouts is None:
@@ -69,7 +70,8 @@ def measure_world(
     there = np.asarray(present)[:, np.asarray(seats)].T
     if not there.any():
         return None
-    least, most = float(true[there].min()), float(true[there].max())
+    least = float(min(true[there].min(), so_far[:, 0].min()))
+    most = float(max(true[there].max(), so_far[:, 1].max()))
     span, room, given = max(most - least, 1e-6), 0.05 * (most - least), predicted[there]
     by_set = np.array(
         [
@@ -98,11 +100,14 @@ def _compare_rewards(
         return (float("nan"),) * 4
     # A slope shows rewards of another scale even where single ones are predicted badly.
     spread, slope = float(np.var(true)), float("nan")
+    offset = float(given.mean() - true.mean())
     if spread > 1e-9:
         slope = float(np.mean((true - true.mean()) * given) / spread)
-    usual = np.quantile(true, 0.5, method="nearest")
-    offset = float((given[true == usual].mean() - usual) / span)
-    return float(right.mean()), float(np.abs(given - true).mean()), slope, offset
+        # A line that is too flat is no shift: it goes through zero while a model is young, and
+        # through the mean once it has learned what it can. A shifted one goes through neither.
+        at_zero = float(given.mean() - slope * true.mean())
+        offset = min(offset, at_zero, key=abs) if offset * at_zero > 0 else 0.0
+    return float(right.mean()), float(np.abs(given - true).mean()), slope, offset / span
 
 
 @dataclass(frozen=True)

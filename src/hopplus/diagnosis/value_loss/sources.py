@@ -36,7 +36,7 @@ Sources = dict[str, list[StepSource | None]]  # by source, [sets]; None where th
 
 def describe_sources(lesson: Lesson) -> Sources:
     """What a lesson of one replica consists of."""
-    batch = jax.device_get(lesson.batch)
+    batch = jax.device_get(lesson.learned)
     sets = range(len(batch.present))
     rows = {"real": batch.present}
     if batch.imagined is not None:

@@ -134,6 +134,10 @@ class AuxiliaryLearner:
         """The buffer with the play added."""
         return push(buffer, self.rows(played), updates)
 
+    def usable(self, buffer: Any) -> jax.Array:
+        """[..., N] bool, the seats that can learn from rows of the buffer: those that are there."""
+        return present_in(self.game, buffer)
+
     def measure(self, param_sets: PlayerParams, played: Transitions, key: jax.Array) -> Metrics:
         """How well it foresees play [T, B, ...] that it has not learned from."""
         fresh = self.rows(played)
@@ -204,8 +208,8 @@ class AuxiliaryLearner:
         key_measure, key_fit = jax.random.split(key)
         found = self.measure(param_sets, played, key_measure)
         auxiliary = FitState(auxiliary.optimiser, self.keep(auxiliary.buffer, played, updates))
-        # [sets] at how many steps of the buffer each set's own seats were present.
-        seen = jnp.moveaxis(present_in(self.game, auxiliary.buffer)[..., self.seats], -2, 0)
+        # [sets] of how many steps of the buffer each set's own seats can learn.
+        seen = jnp.moveaxis(self.usable(auxiliary.buffer)[..., self.seats], -2, 0)
         found["fill"] = seen.reshape(len(self.seats), -1).sum(axis=1)
         every = self.config.every
         if every:

@@ -81,6 +81,15 @@ class OpponentLearner(AuxiliaryLearner):
         later = earned_later(buffer.earned, buffer.done, steps, updates)
         return replace(buffer, earned=later)
 
+    def usable(self, buffer: Transitions) -> jax.Array:
+        """Where rewarded steps alone are kept, those at which any other went on to earn one."""
+        there = super().usable(buffer)
+        if buffer.earned is None:
+            return there
+        earned = there & buffer.earned
+        others = earned.sum(axis=-1, keepdims=True) - earned > 0
+        return there & others
+
     def score(self, player_params: PlayerParams, samples: Drawn, played: Transitions) -> Metrics:
         """By other and class [N - 1, A]: how many actions there were, and of how many of them no
         other class was likelier (`hit`), or two at most (`hit_top3`); of others that were there."""

@@ -95,6 +95,7 @@ AUXILIARY_MODELS: Registry[AuxiliaryModel] = Registry(
             ),
             {
                 "opponent/accuracy": "share of the others' actions predicted",
+                "opponent/loss/cross_entropy": "surprise at the others' actions, in nats",
                 "opponent/fill": "steps that opponent models can learn from",
                 "opponent/fits": "gradient steps of opponent models",
             },
