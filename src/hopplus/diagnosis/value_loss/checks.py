@@ -14,7 +14,7 @@ from hopplus.diagnosis.value_loss.evidence import ValueLossEvidence
 from hopplus.diagnosis.value_loss.experiments import AS_IT_IS, REAL_ONLY
 from hopplus.diagnosis.value_loss.sources import StepSource, describe_cuts
 from hopplus.evaluation.statistics import apart
-from hopplus.learning.returns import shared_reward
+from hopplus.learning.social_rewards import shared_reward
 
 LARGE = 10.0  # a value loss beyond what rewards of a few units can bring
 FAR = 2.0  # so many times too large, or too small, is wrong
