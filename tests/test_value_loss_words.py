@@ -232,6 +232,7 @@ def test_what_is_said_of_worlds() -> None:
         ([-0.5, -0.5, 0.5, 4.5], -0.1),
         ([0.0, 0.0, 0.5, 2.5], 0.0),  # flat, as of a young model
         ([0.75, 0.75, 1.25, 3.25], 0.0),  # flat around the mean, as of one that cannot tell them
+        ([0.25, 0.25, 0.85, 3.25], 0.0),  # between the two
         ([1.25, 1.25, 1.75, 3.75], 0.1),  # and shifted besides
     ],
 )

@@ -3,6 +3,7 @@ parts of it switched off."""
 
 from collections.abc import Callable
 
+import jax.numpy as jnp
 import numpy as np
 
 from hopplus.diagnosis.audit import target_audit
@@ -162,7 +163,8 @@ def check_hopes(evidence: ValueLossEvidence) -> Check | None:
     if lesson.learned.imagined is None or not begins.any():
         return None
     hoped = np.asarray(lesson.trajectory.act.value)[begins][:, seats].mean(axis=0)
-    returns = shared_reward(late_returns(subject.records), subject.config.ppo.prosociality)
+    returns = jnp.asarray(late_returns(subject.records))
+    returns = shared_reward(returns, subject.config.ppo.prosociality)
     came = np.asarray(returns)[:, seats].mean(axis=0)
     largest = float(np.abs(subject.learning.auxiliary_state.observed[0]).max())
     # Discounted ones are nearer to zero; nobody should be further from it by a whole reward.
