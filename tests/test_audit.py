@@ -16,7 +16,7 @@ from hopplus.diagnosis.audit import TargetAudit, data_audit, digest, replay_audi
 from hopplus.diagnosis.faults import FAULTS
 from hopplus.diagnosis.pipeline import data_checks, lesson_checks, replay_check, target_check
 from hopplus.diagnosis.step_audit import LogAudit, log_audit
-from hopplus.diagnosis.subject import replica_of
+from hopplus.diagnosis.subject import learned_from, replica_of
 from hopplus.games.game import views
 from hopplus.learning.from_run import make_learner
 from hopplus.learning.learner import Learner
@@ -302,14 +302,14 @@ def test_what_was_drawn_of_what_is_kept() -> None:
 
 
 def test_a_lesson_has_what_was_learned_from() -> None:
-    """Old steps where a search keeps them, or values that it hoped for; else what was played."""
+    """Old steps where a search keeps them; else what was played."""
     config = replace(PRESETS["direct-om"], game=GAME, steps=PPO.steps, ppo=PPO)
-    for changes, drawn in (({}, False), ({"replay": 99}, True), ({"value_target": "search"}, True)):
+    for changes, drawn in (({}, False), ({"replay": 99}, True)):
         learner = make_learner(replace(config, distil=DistilConfig(**changes)), {})
         now = jax.eval_shape(learner.init, jax.random.key(0))
         lesson = jax.eval_shape(learner.update_shown, now)[2]
         assert (lesson.drawn is not None) is drawn
-        assert lesson.learned is (lesson.drawn if drawn else lesson.batch)
+        assert learned_from(lesson) is (lesson.drawn if drawn else lesson.batch)
 
 
 def test_a_hash_is_of_rows_in_any_order() -> None:

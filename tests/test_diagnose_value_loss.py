@@ -143,10 +143,9 @@ def test_a_healthy_run_is_called_healthy() -> None:
     assert found.seen.world.exact == [1.0, 1.0, 1.0]
     assert found.seen.world.reward_slope == pytest.approx([1.0, 1.0, 1.0])
     assert found.seen.world.reward_offset == pytest.approx([0.0, 0.0, 0.0], abs=1e-6)
-    assert (found.seen.world.outside, found.seen.world.predicted) == (
-        0.0,
-        found.seen.world.observed,
-    )
+    # Nobody took a stag in this update, but somebody did before.
+    assert (found.seen.world.outside, found.seen.world.predicted) == (0.0, [0.0, 1.0])
+    assert found.seen.world.observed == [0.0, 5.0]
     assert found.seen.opponents is not None
     assert found.seen.opponents.cross_entropy == pytest.approx(
         found.seen.opponents.uniform, rel=1e-4

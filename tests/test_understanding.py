@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from functools import cache
 from itertools import product
 from pathlib import Path
 
@@ -57,6 +58,16 @@ def fresh(*parts: str) -> Trained:
     return Trained(learner.actor, player_params, config=config)
 
 
+@cache
+def believing(fault: str | None) -> Introspection:
+    """Of a player whose belief is right by itself, and whose policy is any that listens well."""
+    player = fresh("opponent", "belief")
+    head = jax.tree.map(lambda leaf: 100 * leaf, player.params.policy.policy)
+    params = eqx.tree_at(lambda params: params.policy.policy, player.params, head)
+    player = replace(player, params=params, actor=build_in(fault, player.actor))
+    return introspect(make_game(GAME), player, 1, 2, 360, [0, 3], 0)
+
+
 @pytest.mark.parametrize("others", [1, 2, 3])
 def test_strangers_differ_in_everyone(others: int) -> None:
     ways = np.array(list(product(range(3), repeat=others)))
@@ -93,8 +104,7 @@ def test_what_a_probe_reads() -> None:
 def test_a_belief_is_read_and_a_policy_that_is_told_nothing_does_not_move(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    game = make_game(GAME)
-    found = introspect(game, fresh("opponent", "belief"), 1, 2, 360, [0, 3], 0)
+    found = believing(None)
     assert found.probe[0, 0] == pytest.approx(1 / 3)  # before anything was seen
     assert found.probe[1, 0] > 0.5  # what they took in the first episode
     assert (found.accuracy[:-1] < found.best[:-1] - 0.1).all()  # the last are all chance
@@ -127,20 +137,11 @@ def test_a_belief_is_read_and_a_policy_that_is_told_nothing_does_not_move(
 
 
 def test_faults_of_players_are_named() -> None:
-    """Of one whose belief is right by itself, and whose policy is any that listens well; its models
-    have learned nothing and are not asked."""
-    game, player = make_game(GAME), fresh("opponent", "belief")
-    head = jax.tree.map(lambda leaf: 100 * leaf, player.params.policy.policy)
-    params = eqx.tree_at(lambda params: params.policy.policy, player.params, head)
-    player = replace(player, params=params)
-
-    def said(name: str | None) -> str:
-        faulty = replace(player, actor=build_in(name, player.actor))
-        found = introspect(game, faulty, 1, 2, 360, [0, 3], 0)
-        return verdict(replace(found, models=False)).name
-
+    """Of one whose models, which have learned nothing, are not asked."""
+    player = fresh("opponent", "belief")
     names = {None: "healthy", "wiped-memory": "lost-in-inference", "deaf-policy": "lost-in-policy"}
-    assert {name: said(name) for name in names} == names
+    for name, said in names.items():
+        assert verdict(replace(believing(name), models=False)).name == said
     for name, fault in PLAYER_FAULTS.items():
         assert fault.adaptation == names.get(name, "lost-in-models")
     usual, shifted = (

@@ -34,7 +34,7 @@ def test_sources_by_hand() -> None:
         value=np.array([[1, 1, 1, 99, 0, 0], zeros[0]]),
         inferred=np.array([[[3, 4], [0, 0], [0, 0], [9, 9], [0, 0], [0, 0]], np.zeros((6, 2))]),
     )
-    found = describe_sources(SimpleNamespace(learned=batch))  # type: ignore[arg-type]
+    found = describe_sources(SimpleNamespace(batch=batch, drawn=None))  # type: ignore[arg-type]
     real, nothing = found["real"]
     assert nothing is None
     assert real is not None

@@ -182,7 +182,7 @@ def test_what_is_said_of_the_critics_steps() -> None:
             valued=np.array(valued),
         )
         subject: Any = SimpleNamespace(config=config)
-        lesson: Any = SimpleNamespace(learned=batch)
+        lesson: Any = SimpleNamespace(batch=batch, drawn=None)
         found = check_critic(evidence(subject=subject, lesson=lesson))
         assert found is not None
         return found.fault
@@ -190,11 +190,14 @@ def test_what_is_said_of_the_critics_steps() -> None:
     nobody: Any = SimpleNamespace(imagined=np.zeros(3, bool), present=np.ones(3, bool))
     nobody.valued = nobody.present
     here: Any = SimpleNamespace(config=SimpleNamespace(imagine=SimpleNamespace(critic_on="real")))
-    unsure = check_critic(evidence(subject=here, lesson=SimpleNamespace(learned=nobody)))
+    unsure = check_critic(evidence(subject=here, lesson=SimpleNamespace(batch=nobody, drawn=None)))
     assert unsure is not None
     assert unsure.state == "unknown"
     nobody.imagined = None  # without imagination there is nothing to ask
-    assert check_critic(evidence(subject=here, lesson=SimpleNamespace(learned=nobody))) is None
+    assert (
+        check_critic(evidence(subject=here, lesson=SimpleNamespace(batch=nobody, drawn=None)))
+        is None
+    )
     assert said("real", [True, False, False]) is None
     assert said("real", [True, False, True]) == "critic-on-imagined"
     assert said("both", [True, True, True]) is None
@@ -232,6 +235,7 @@ def test_what_is_said_of_worlds() -> None:
         ([-0.5, -0.5, 0.5, 4.5], -0.1),
         ([0.0, 0.0, 0.5, 2.5], 0.0),  # flat, as of a young model
         ([0.75, 0.75, 1.25, 3.25], 0.0),  # flat around the mean, as of one that cannot tell them
+        ([0.25, 0.25, 0.85, 3.25], 0.0),  # between the two
         ([1.25, 1.25, 1.75, 3.75], 0.1),  # and shifted besides
     ],
 )
@@ -352,7 +356,7 @@ def of_hopes(hoped: float, valued: bool = True, begins: bool = True) -> Any:
             auxiliary_state=SimpleNamespace(observed=np.array([[[-1.0, 2.0], [0.0, 5.0]]]))
         ),
     )
-    lesson: Any = SimpleNamespace(trajectory=trajectory, learned=batch)
+    lesson: Any = SimpleNamespace(trajectory=trajectory, batch=batch, drawn=None)
     return check_hopes(evidence(subject=subject, lesson=lesson))
 
 

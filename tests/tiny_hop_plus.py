@@ -30,7 +30,7 @@ from hopplus.learning.auxiliary.learners import AuxiliaryLearners
 from hopplus.learning.auxiliary.transitions import transitions_of
 from hopplus.learning.from_run import make_learner
 from hopplus.learning.learner import Learner, Learning
-from hopplus.models.world import Prediction
+from hopplus.models.world import Board, Prediction, board_of
 from hopplus.play.rollout import rollout, start
 from hopplus.types import View
 
@@ -227,3 +227,7 @@ class TrueWorld(eqx.Module):
 
     def settled(self, prediction: Prediction) -> tuple[jax.Array, jax.Array]:
         return prediction.planes, prediction.gone > 0.5
+
+    @property
+    def board(self) -> Board:
+        return board_of(make_game(GAME))

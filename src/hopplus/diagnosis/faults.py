@@ -240,11 +240,13 @@ FAULTS: Mapping[str, Fault] = MappingProxyType(
             own=True,
         ),
         "backward-imagination": Fault(
-            f"advantages of seat {SEAT}'s imagined steps, four to a real one, have the wrong sign",
+            f"advantages of seat {SEAT}'s imagined steps have the wrong sign, in small updates",
             seats="part-orders",
             learner=mistakes.imagine_backwards,
             config=lambda config: replace(
-                config, imagine=replace(config.imagine, real_ratio=0.2, warm_up=0)
+                config,  # a world is right after some updates: it must be so early to do harm
+                ppo=replace(config.ppo, games=min(config.ppo.games, 64)),
+                imagine=replace(config.imagine, real_ratio=0.3, warm_up=0),
             ),
             needs=("imagination",),
             own=True,

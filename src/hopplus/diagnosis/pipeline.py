@@ -107,7 +107,7 @@ def replay_check(sets: np.ndarray, drawn: Sequence[Sequence[int]]) -> Check:
     """Whether what was learned from, of what is kept, is every set's own."""
     wrong = [
         f"seat {_names(seats)} learned from what"
-        f" {f'seat {_names(sets[whose].reshape(-1))} has' if whose else 'nobody has'} kept"
+        f" {f'seat {_names(sets[whose].reshape(-1).tolist())} has' if whose else 'nobody has'} kept"
         for own, (seats, whose) in enumerate(zip(sets, drawn, strict=True))
         if own not in whose
     ]

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from hopplus.diagnosis.subject import Laboratory, Record, replica_of
+from hopplus.diagnosis.subject import Laboratory, Record, learned_from, replica_of
 from hopplus.learning.auxiliary.transitions import Transitions
 from hopplus.learning.learner import Learner, Learning, Lesson
 from hopplus.types import Trajectory
@@ -122,7 +122,7 @@ def step_audit(
     learner = laboratory.learner
     sets = learner.improved(learning.params[learner.learning])
     policy, optimiser = replica_of((sets, learning.optimiser), replica)
-    batch = replica_of(lesson.learned, replica)
+    batch = replica_of(learned_from(lesson), replica)
     counts = np.asarray(optax.tree.get_all_with_path(optimiser, "count")[0][1])
     c = learner.config
     # The step size may have fallen to nothing at the end of a run.

@@ -139,6 +139,11 @@ def _taken(tree: Tree, where: jax.Array) -> Tree:
     return jax.tree.map(lambda leaf: leaf[where], tree)
 
 
+def learned_from(lesson: Lesson) -> Batch:
+    """[..., sets, M, ...] what the policy learned from in a lesson."""
+    return lesson.batch if lesson.drawn is None else lesson.drawn
+
+
 def last_fifth(records: Sequence[Record]) -> Sequence[Record]:
     """What was logged last: what a run has come to, without the noise of one update."""
     return records[-max(1, round(0.2 * len(records))) :]

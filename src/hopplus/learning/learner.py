@@ -37,13 +37,7 @@ class Lesson(eqx.Module):
     plays: Play  # [B, ...] the games after what was played
     trajectory: Trajectory  # [T, B, ...]
     batch: Batch  # [sets, M, ...] what was made of it, imagined steps behind
-    drawn: Batch | None = None  # [sets, M, ...] what was learned from instead, of what a search
-    # has left: older steps too, or values that it hoped for; None where it was the batch itself
-
-    @property
-    def learned(self) -> Batch:
-        """[sets, M, ...] what the policy learned from."""
-        return self.batch if self.drawn is None else self.drawn
+    drawn: Batch | None  # what was learned from instead: older steps too, or a search's own values
 
 
 class Improved(eqx.Module):

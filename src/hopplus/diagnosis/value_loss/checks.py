@@ -3,12 +3,13 @@ parts of it switched off."""
 
 from collections.abc import Callable
 
+import jax.numpy as jnp
 import numpy as np
 
 from hopplus.diagnosis.audit import target_audit
 from hopplus.diagnosis.finding import Check, Found, all_finite, join
 from hopplus.diagnosis.pipeline import DIVERGED, counter_checks, lesson_checks, mixing, target_check
-from hopplus.diagnosis.subject import late_returns
+from hopplus.diagnosis.subject import late_returns, learned_from
 from hopplus.diagnosis.value_loss.courses import PPO
 from hopplus.diagnosis.value_loss.evidence import ValueLossEvidence
 from hopplus.diagnosis.value_loss.experiments import AS_IT_IS, REAL_ONLY
@@ -91,7 +92,7 @@ def check_counters(evidence: ValueLossEvidence) -> list[Check]:
 
 def check_critic(evidence: ValueLossEvidence) -> Check | None:
     """Which imagined steps values learn from."""
-    batch = evidence.lesson.learned
+    batch = learned_from(evidence.lesson)
     if batch.imagined is None:
         return None
     imagined = np.asarray(batch.imagined & batch.present)
@@ -159,15 +160,17 @@ def check_hopes(evidence: ValueLossEvidence) -> Check | None:
     unroll ends before the episode, and they stand for the rest of it."""
     subject, lesson = evidence.subject, evidence.lesson
     seats, begins = subject.learner.seats, np.asarray(lesson.trajectory.begins)
-    if lesson.learned.imagined is None or not begins.any():
+    batch = learned_from(lesson)
+    if batch.imagined is None or not begins.any():
         return None
     hoped = np.asarray(lesson.trajectory.act.value)[begins][:, seats].mean(axis=0)
-    returns = shared_reward(late_returns(subject.records), subject.config.ppo.prosociality)
+    returns = jnp.asarray(late_returns(subject.records))
+    returns = shared_reward(returns, subject.config.ppo.prosociality)
     came = np.asarray(returns)[:, seats].mean(axis=0)
     largest = float(np.abs(subject.learning.auxiliary_state.observed[0]).max())
     # Discounted ones are nearer to zero; nobody should be further from it by a whole reward.
     off = bool((np.abs(hoped) > np.abs(came) + largest).any())
-    taught = bool((lesson.learned.imagined & lesson.learned.valued).any())
+    taught = bool((batch.imagined & batch.valued).any())
     return Check(
         "What values hope for",
         f"When an episode begins values are {join(hoped, '.3g')}, by seat; over the last fifth"

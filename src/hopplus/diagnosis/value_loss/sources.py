@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from hopplus.diagnosis.subject import learned_from
 from hopplus.learning.learner import Learner, Lesson
 from hopplus.learning.returns import game_returns, hangs_on_value
 from hopplus.learning.social_rewards import shared_reward
@@ -36,7 +37,7 @@ Sources = dict[str, list[StepSource | None]]  # by source, [sets]; None where th
 
 def describe_sources(lesson: Lesson) -> Sources:
     """What a lesson of one replica consists of."""
-    batch = jax.device_get(lesson.learned)
+    batch = jax.device_get(learned_from(lesson))
     sets = range(len(batch.present))
     rows = {"real": batch.present}
     if batch.imagined is not None:
