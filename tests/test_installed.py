@@ -24,14 +24,14 @@ SMALL = TrainConfig(
 )
 NUMBER = 3
 
-MODULE = '''
+MODULE = """
 from toy_game import ROW
 from test_installed import SMALL
 from examples.follower import make_player
 from examples.seen_acts import make_context
 from examples.reward_model import ROW as REWARD
-'''
-ENTRY_POINTS = '''
+"""
+ENTRY_POINTS = """
 [hopplus.games]
 foreign-coins = foreign_games:ROW
 broken-game = foreign_games:NOTHING
@@ -45,7 +45,7 @@ foreign-reward = foreign_games:REWARD
 [hopplus.presets]
 foreign-small = foreign_games:SMALL
 wrong-kind = foreign_games:ROW
-'''
+"""
 
 
 @pytest.fixture
@@ -135,9 +135,7 @@ def test_a_preset_is_registered(
 # Installed packages.
 
 
-def test_an_installed_package_brings_rows(
-    package: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_installed_package_brings_rows(package: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert said(capsys, "list", "presets")["foreign-small"] == f"of the package {package}"
     assert "foreign-small" not in PRESETS._imported  # it is listed without being loaded
     assert read("foreign-small", "--steps", "7").ppo == SMALL.ppo

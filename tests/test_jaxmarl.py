@@ -118,7 +118,16 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pytest.importorskip("jaxmarl")
     runs = tmp_path_factory.mktemp("runs")
     game = ["--game", "jaxmarl:MPE_simple_spread_v3", "--game.options", '{"num_agents": 2}']
-    models = "--opponent.fits 1 --goal.fits 1 --goal.every 1 --game.horizon 4".split()
+    models = [
+        "--opponent.fits",
+        "1",
+        "--goal.fits",
+        "1",
+        "--goal.every",
+        "1",
+        "--game.horizon",
+        "4",
+    ]
     words = ["train", "goal", *game, *models, "--runs", str(runs), "--name", "goal"]
     assert main([*words, *TINY.split()]) == 0
     return runs / "goal"
