@@ -88,6 +88,7 @@ NAMES = (
 NOT_RUN = {
     "pip install .": "installs",
     "pip install tensorboard": "installs",
+    "pip install hopplus[jaxmarl]": "installs",
     "pip install jax[cuda13]": "installs, for a GPU",
     "apt install chromium": "installs",
     "nvidia-cuda-mps-control -d": "a service of NVIDIA's driver",

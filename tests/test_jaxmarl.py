@@ -24,6 +24,7 @@ from hopplus.config import (
 from hopplus.games import make_game
 from hopplus.games.game import has_board, views
 from hopplus.games.jaxmarl import Jaxmarl, make_environment
+from hopplus.games.pettingzoo import parallel_env
 from hopplus.models.goal import GoalPart
 from hopplus.runs.folder import open_run
 
@@ -260,6 +261,11 @@ def test_who_is_done_has_left_and_an_episode_ends_once() -> None:
 def test_what_is_no_game_is_said(name: str, says: str) -> None:
     with pytest.raises(ConfigError, match=says):
         made(f"toy_environments:{name}")
+
+
+def test_pettingzoo_has_boards_alone() -> None:
+    with pytest.raises(ConfigError, match="PettingZoo's API needs a board"):
+        parallel_env("toy_environments:Uneven")
 
 
 def test_a_row_is_found_for_what_makes_one() -> None:
