@@ -126,6 +126,12 @@ def test_what_is_seen_is_all_there_is() -> None:
     np.testing.assert_array_equal(outcome.reward, [2, 0])
 
 
+def test_what_is_gone_is_not_seen() -> None:
+    text = GAME.show(GAME.parse("0 a .\n. . 1\n. . ."))
+    seen = jax.jit(lambda state: GAME.seen(GAME.view(state, 0)))(GAME.parse(text))
+    assert GAME.show(seen) == text
+
+
 def test_layouts_that_do_not_fit_are_refused() -> None:
     with pytest.raises(ConfigError, match="the layout has 2 s but the game is set to 1"):
         GAME.parse("0 s s\n. . .\n. . 1")
