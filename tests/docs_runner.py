@@ -29,7 +29,7 @@ from benchmarks.soak import SoakBench
 from docs_markdown import Command, Step
 from hopplus.cli import main, parse
 from hopplus.cli.commands import COMMANDS, SUBCOMMANDS
-from hopplus.config import ConfigError
+from hopplus.config import JAXMARL, ConfigError, find_game
 
 WIDTH = "200"  # so that names of files are not broken
 
@@ -253,7 +253,8 @@ def known_options() -> set[str]:
         for path in inner[:1] if name == "train" else inner:
             text = captured(lambda: _main([*path, "--help-all"]), docs_small.ROOT).output  # noqa: B023
             found |= set(re.findall(r"(?<![\w-])--[a-z][\w.-]*", text))
-    return found
+    settings = fields(find_game(JAXMARL).config)  # of games that the default one does not show
+    return found | {f"--game.{one.name}" for one in settings}
 
 
 def _look(ended: Ended, must_say: bool = True) -> list[str]:

@@ -71,6 +71,9 @@ PLACEHOLDERS = {
     "your.package:parallel_env": "hopplus.games.pettingzoo:parallel_env",
     "package.module:function": "hopplus.games.pettingzoo:parallel_env",
     "coins:ROW": "toy_game:ROW",  # which is the file that docs/extending.md shows
+    "orchard:ROW": "examples.orchard:ROW",
+    "apple,orchard:patient": "apple,examples.orchard:patient",
+    "run,orchard:patient": "run,examples.orchard:patient",
 }
 # In running text these name a command; they are none without more.
 NAMES = (
@@ -85,6 +88,7 @@ NAMES = (
 NOT_RUN = {
     "pip install .": "installs",
     "pip install tensorboard": "installs",
+    "pip install hopplus[jaxmarl]": "installs",
     "pip install jax[cuda13]": "installs, for a GPU",
     "apt install chromium": "installs",
     "nvidia-cuda-mps-control -d": "a service of NVIDIA's driver",

@@ -90,6 +90,7 @@ def test_players_play_it(game: Game) -> None:
     seating = seat_players(f"{kind},noisy-{kind}:0.5", game)
     episodes = evaluate(game, seating, seating.init(KEY), KEY, 64, 64)
     summary = summarise(game, seating, [episodes])
+    assert game.best_joint_return is not None
     assert summary.joint_return.episodes.mean <= game.best_joint_return
     assert (np.asarray(episodes.taken).sum(axis=0) > 0).any()
     assert episodes.length.max() <= game.horizon

@@ -12,10 +12,20 @@ import numpy as np
 import pytest
 
 from hopplus.cli import main
-from hopplus.config import ConfigError, GameConfig, find_game, from_json, make_config, to_json
+from hopplus.config import (
+    ConfigError,
+    GameConfig,
+    GoalConfig,
+    find_game,
+    from_json,
+    make_config,
+    to_json,
+)
 from hopplus.games import make_game
 from hopplus.games.game import has_board, views
 from hopplus.games.jaxmarl import Jaxmarl, make_environment
+from hopplus.games.pettingzoo import parallel_env
+from hopplus.models.goal import GoalPart
 from hopplus.runs.folder import open_run
 
 STAG_HUNT = '{"payoff_matrix": [[[4, 0], [2, 2]], [[4, 2], [0, 2]]], "num_inner_steps": 152}'
@@ -109,7 +119,16 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pytest.importorskip("jaxmarl")
     runs = tmp_path_factory.mktemp("runs")
     game = ["--game", "jaxmarl:MPE_simple_spread_v3", "--game.options", '{"num_agents": 2}']
-    models = ["--opponent.fits", "1", "--goal.fits", "1", "--game.horizon", "4"]
+    models = [
+        "--opponent.fits",
+        "1",
+        "--goal.fits",
+        "1",
+        "--goal.every",
+        "1",
+        "--game.horizon",
+        "4",
+    ]
     words = ["train", "goal", *game, *models, "--runs", str(runs), "--name", "goal"]
     assert main([*words, *TINY.split()]) == 0
     return runs / "goal"
@@ -118,7 +137,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_it_is_learned_with_goals_and_models(run: Path) -> None:
     records = list(open_run(run).metrics())
     assert len(records) == 2
-    for name in ("value_loss", "goal/loss/reconstruction", "opponent/held_out_loss"):
+    for name in ("value_loss", "goal/loss/reconstruction", "opponent/loss/cross_entropy"):
         assert np.isfinite(records[-1][name]).all(), name
 
 
@@ -180,6 +199,16 @@ def test_nothing_imports_it_unasked() -> None:
     assert "needs JaxMARL: pip install 'hopplus[jaxmarl]'" in found.stderr
 
 
+def test_goals_tell_any_numbers() -> None:
+    """The loss is least where they are told as they are, however large."""
+    part = GoalPart((1, 1, 3), 2, GoalConfig(), bits=False)
+    numbers = jnp.array([-3.0, 0.5, 4.0])
+    slope = jax.grad(lambda told: part.reconstruction(told, numbers))
+    np.testing.assert_allclose(slope(numbers), 0, atol=1e-6)
+    assert (jnp.sign(slope(numbers + 1)) == 1).all()
+    assert (jnp.sign(slope(numbers - 1)) == -1).all()
+
+
 # Odd ones.
 
 
@@ -232,6 +261,11 @@ def test_who_is_done_has_left_and_an_episode_ends_once() -> None:
 def test_what_is_no_game_is_said(name: str, says: str) -> None:
     with pytest.raises(ConfigError, match=says):
         made(f"toy_environments:{name}")
+
+
+def test_pettingzoo_has_boards_alone() -> None:
+    with pytest.raises(ConfigError, match="PettingZoo's API needs a board"):
+        parallel_env("toy_environments:Uneven")
 
 
 def test_a_row_is_found_for_what_makes_one() -> None:

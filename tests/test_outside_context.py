@@ -204,7 +204,9 @@ def test_the_table_says_what_there_is() -> None:
         TrainConfig(context="")
 
 
-@pytest.mark.parametrize("name", ["seen_acts", "follower", "reward_model"])
+@pytest.mark.parametrize(
+    "name", ["seen_acts", "follower", "reward_model", "orchard", "patient_ppo"]
+)
 def test_the_documents_show_the_files(name: str) -> None:
     shown = (ROOT / "docs" / "extending.md").read_text()
     assert f"```python\n{(ROOT / 'examples' / f'{name}.py').read_text()}```" in shown

@@ -13,7 +13,7 @@ from pettingzoo.utils.env import ParallelEnv
 
 from hopplus.config import DEFAULT_GAME, ConfigError, GameConfig, find_game, make_config
 from hopplus.games import make_game
-from hopplus.games.game import Game, drawings_of, views
+from hopplus.games.game import Game, check_board, drawings_of, views
 from hopplus.games.grid import STAY
 from hopplus.games.picture import picture
 from hopplus.games.render import Frame, terminal
@@ -48,6 +48,7 @@ class HopplusEnv(ParallelEnv[str, Observation, int]):
     def __init__(self, game: Game, render_mode: str | None = None) -> None:
         if render_mode not in (None, *RENDER_MODES):
             raise ConfigError(f"render_mode is {render_mode!r} but must be one of {RENDER_MODES}")
+        check_board(game, "PettingZoo's API")
         self.game = game
         self.metadata = {
             "name": game.name,
@@ -60,7 +61,9 @@ class HopplusEnv(ParallelEnv[str, Observation, int]):
         self.agents: list[str] = []
         actions = len(game.action_names)
         self._seat = {name: seat for seat, name in enumerate(self.possible_agents)}
-        self._action_spaces = {n: gymnasium.spaces.Discrete(actions) for n in self._seat}
+        self._action_spaces: dict[str, gymnasium.spaces.Discrete[Any]] = {
+            n: gymnasium.spaces.Discrete(actions) for n in self._seat
+        }
         self._observation_spaces = {n: self._observation_space() for n in self._seat}
         self._state: State = None
         self._rng = np.random.default_rng(secrets.randbits(64))

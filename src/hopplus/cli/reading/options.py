@@ -88,7 +88,9 @@ def options_of(
             under_way.remove(info.type)
         if not isinstance(found, StructConstructorSpec):
             return None
-        fields = tuple(of_game(field, info.type) for field in found.fields)
+        # What follows from other settings is no option.
+        given = {field.name for field in dataclasses.fields(info.type) if field.init}
+        fields = tuple(of_game(one, info.type) for one in found.fields if one.name in given)
         return dataclasses.replace(found, fields=fields)
 
     def of_game(field: StructFieldSpec, owner: Any) -> StructFieldSpec:
