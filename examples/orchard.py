@@ -11,8 +11,8 @@ import jax.numpy as jnp
 
 from hopplus.config import BoardConfig
 from hopplus.games import GameRow
-from hopplus.games.gathering import GatheringGame
 from hopplus.games.game import Game
+from hopplus.games.gathering import GatheringGame
 from hopplus.players.player import Plain, Player
 from hopplus.players.scripted import scripted
 from hopplus.types import Act, View

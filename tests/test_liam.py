@@ -112,7 +112,7 @@ def test_losses_by_hand(learner: Learner, now: Learning, played: Any) -> None:
     assert counts[0] > counts[1] / 2 > 0
     segment = jax.tree.map(lambda leaf: leaf[0], part.rows(transitions))
     drawn = jax.tree.map(lambda leaf: leaf[None], (segment, jnp.int32(0), jnp.int32(0)))
-    loss, found = jit(lambda own: part.loss(own, Drawn(*drawn), None))(params)
+    loss, found = jit(lambda own: part.loss(own, Drawn(*drawn), now.params[0]))(params)
     expected = totals / counts
     np.testing.assert_allclose(found["observation"], expected[0], rtol=1e-3)
     np.testing.assert_allclose(found["action"], expected[1], rtol=1e-3)
@@ -124,7 +124,7 @@ def test_what_reaches_the_encoder(learner: Learner, now: Learning, played: Any) 
     part, params = part_of(learner), jax.tree.map(lambda leaf: leaf[0], now.params[0].context)
     rows = part.rows(played[2])
     drawn = part.draw(rows, jnp.array([0]), jax.random.key(0), 8)
-    slope = jit(jax.grad(lambda own: part.loss(own, drawn, None)[0]))(params)
+    slope = jit(jax.grad(lambda own: part.loss(own, drawn, now.params[0])[0]))(params)
     for leaf in jax.tree.leaves(slope):
         assert np.abs(leaf).max() > 1e-6
     assert learner.improved(now.params[0]).context is None

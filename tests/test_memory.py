@@ -219,9 +219,8 @@ def test_contexts_go_with_imagination_and_search(kind: str) -> None:
         found = lesson.batch
         if learner.actor.context.learned_by_policy:
             # With the parameters that played: models learn beside them before anything is imagined.
-            found = jax.vmap(partial(replayed, learner))(
-                now.params[learner.learning].context, found
-            )
+            contexts = now.params[learner.learning].context
+            found = jax.vmap(partial(replayed, learner))(contexts, found)
         return after, metrics, lesson.batch, found.inferred
 
     after, metrics, batch, again = updated(now)

@@ -28,8 +28,10 @@ from hopplus.learning.social_rewards import inequity, influence, smooth_rewards
 from hopplus.learning.train import train
 from hopplus.models.opponent import others_views
 from hopplus.runs.folder import open_run
-from tiny_hop_plus import begun, jit
+from hopplus.types import View
+from tiny_hop_plus import begun, jit, of_seat
 
+STAY, HUNT_HARE = 4, 6
 PPO = PPOConfig(
     games=16,
     unroll=8,
@@ -53,7 +55,7 @@ def test_rewards_are_smoothed_within_an_episode() -> None:
     reward = jnp.array([[[1.0, 0]], [[0, 0]], [[0, 2]], [[1, 1]]])  # [T, B, N]
     done = jnp.array([[False], [False], [True], [False]])
     smoothed, after = smooth_rewards(jnp.array([[0.0, 4.0]]), reward, done, 0.5)
-    np.testing.assert_allclose(smoothed[:, 0], [[1, 2], [0.5, 1], [0.25, 2.5], [1, 1]])
+    np.testing.assert_allclose(smoothed[:, 0], [[1.0, 2.0], [0.5, 1.0], [0.25, 2.5], [1.0, 1.0]])
     np.testing.assert_allclose(after, [[1, 1]])
     assert not smooth_rewards(after, reward[:3], done[:3], 0.5)[1].any()  # an episode ended there
 
@@ -82,18 +84,20 @@ def test_influence_is_a_divergence_from_the_mean() -> None:
         expected = divergence(predicted[1, other], mean)
         np.testing.assert_allclose(found[other], expected, rtol=1e-5)
     same = np.repeat(predicted[:1], 3, axis=0)  # who does the same anyway is not influenced
-    np.testing.assert_allclose(influence(jnp.array(same), jnp.int32(1), chances), 0, atol=1e-6)
+    np.testing.assert_allclose(
+        influence(jnp.array(same), jnp.int32(1), jnp.array(chances)), 0, atol=1e-6
+    )
 
 
 @pytest.fixture(scope="module")
 def played() -> tuple[Learner, list[Any]]:
-    """Two updates: what was known before each, its metrics, and what it was made from."""
+    """Two updates: the parameters before each, its metrics, and what it was made from."""
     learner = make_learner(CONFIG, {})
     update, found, now = jit(learner.update_shown), [], begun(learner)
     now = replace(now, smoothed=jnp.zeros((PPO.games, 3)))
     for _ in range(2):
         after, metrics, lesson = update(now)
-        found.append(jax.device_get((replace(now, key=None), metrics, lesson)))
+        found.append(jax.device_get((now.params[0], metrics, lesson)))
         now = after
     return learner, found
 
@@ -106,8 +110,8 @@ def plain_costs(found: list[Any]) -> np.ndarray:
     for t, b in np.ndindex(done.shape):
         gains[b] = 0.9 * 0.8 * gains[b] + rewards[t, b]
         for i, j in np.ndindex(3, 3):
-            more = gains[b, j] - gains[b, i]
-            costs[t, b, i] += (5.0 * max(more, 0) + 0.5 * max(-more, 0)) / 2
+            more = float(gains[b, j] - gains[b, i])
+            costs[t, b, i] += (5.0 * max(more, 0.0) + 0.5 * max(-more, 0.0)) / 2
         if done[t, b]:
             gains[b] = 0
     return costs
@@ -148,45 +152,65 @@ def test_what_is_logged_is_the_games_reward(played: tuple[Learner, list[Any]]) -
     np.testing.assert_allclose(logged, ended, rtol=1e-5)
 
 
-def test_influence_of_real_steps(played: tuple[Learner, list[Any]]) -> None:
-    """Every action that a seat might have taken is played by the rules, and the models of the
+def plain_influence(learner: Learner, opponents: Any, seat: int, logits: Any, step: Any) -> float:
+    """Every action that the seat might have taken is played by the rules, and the models of the
     others are asked what they would do then, one by one."""
+    game, (state, joint, key) = learner.game, step
+    order = [(seat + place) % 3 for place in range(3)]
+    predicted, goes_on = np.zeros((7, 2, 7)), np.zeros((7, 2), bool)
+
+    @jit
+    def play(state: Any, joint: jax.Array, key: jax.Array) -> tuple[View, jax.Array, jax.Array]:
+        after, outcome = repeat_step(game, state, joint, key)
+        return views(game, after), game.present(after), outcome.done
+
+    for action in range(7):
+        changed = np.array(joint)
+        changed[seat] = action
+        seen, there, ended = play(state, changed, key)
+        turned = others_views(of_seat(seen, seat), seen.legal[jnp.array(order)])
+        for place in range(2):
+            model = jax.tree.map(lambda leaf: leaf[seat, place], opponents)  # noqa: B023
+            predicted[action, place] = np.exp(model(of_seat(turned, place), jnp.zeros(0)))
+            goes_on[action, place] = there[order[1 + place]] and not ended
+    expected = 0.0
+    for place in np.flatnonzero(goes_on[joint[seat]]).tolist():
+        chances = np.exp(logits) * goes_on[:, place]
+        mean = (chances / chances.sum()) @ predicted[:, place]
+        expected += divergence(predicted[joint[seat], place], mean)
+    return expected
+
+
+def test_influence_of_real_steps(played: tuple[Learner, list[Any]]) -> None:
     learner, found = played
-    game, (now, _, lesson) = learner.game, found[1]
-    trajectory, params = lesson.trajectory, now.params[0]
+    params, _, lesson = found[1]
+    trajectory, opponents = lesson.trajectory, params.opponents
     computed = jit(learner.social.influence)(params, trajectory)
-    step = jit(lambda *given: repeat_step(game, *given))
-    shown = jit(lambda state: (views(game, state), game.present(state)))
-    done = np.argwhere(trajectory.outcome.done & trajectory.present.all(axis=2))[0]
+    done = np.argwhere(trajectory.outcome.done)[0]
     going = np.argwhere(trajectory.present.all(axis=2) & ~trajectory.outcome.done)
-    for t, b in (done, *going[:: len(going) // 3]):
-        state, joint, key = jax.tree.map(
-            lambda leaf: leaf[t, b],  # noqa: B023
-            (trajectory.state, trajectory.act.action, trajectory.key),
-        )
-        for seat in (0, 2):
-            order = [(seat + place) % 3 for place in range(3)]
-            predicted, goes_on = np.zeros((7, 2, 7)), np.zeros((7, 2), bool)
-            for action in range(7):
-                changed = joint.copy()
-                changed[seat] = action
-                after, outcome = step(state, changed, key)
-                seen, there = shown(after)
-                own = jax.tree.map(lambda leaf: leaf[seat], seen)  # noqa: B023
-                turned = others_views(own, seen.legal[jnp.array(order)])
-                for place in range(2):
-                    model = jax.tree.map(lambda leaf: leaf[seat, place], params.opponents)  # noqa: B023
-                    view = jax.tree.map(lambda leaf: leaf[place], turned)  # noqa: B023
-                    predicted[action, place] = np.exp(model(view, jnp.zeros(0)))
-                    goes_on[action, place] = there[order[1 + place]] and not outcome.done
-            expected = 0.0
-            for place in range(2):
-                chances = np.exp(trajectory.act.logits[t, b, seat]) * goes_on[:, place]
-                if goes_on[joint[seat], place] and trajectory.present[t, b, seat]:
-                    mean = (chances / chances.sum()) @ predicted[:, place]
-                    expected += divergence(predicted[joint[seat], place], mean)
-            np.testing.assert_allclose(computed[t, b, seat], expected, rtol=1e-3, atol=1e-5)
-            assert expected > 0 or trajectory.outcome.done[t, b]
+    for (t, b), seat in ((done, 1), (going[0], 0), (going[-1], 2)):
+        taken = (trajectory.state, trajectory.act.action, trajectory.key)
+        step = jax.tree.map(lambda leaf: leaf[t, b], taken)  # noqa: B023
+        logits = trajectory.act.logits[t, b, seat]
+        expected = plain_influence(learner, opponents, seat, logits, step)
+        np.testing.assert_allclose(computed[t, b, seat], expected, rtol=1e-3, atol=1e-5)
+        assert (expected > 0) != trajectory.outcome.done[t, b]
+
+
+def test_what_ends_the_game_is_no_influence(played: tuple[Learner, list[Any]]) -> None:
+    """Seat 0 leaves the last hare alone: had it hunted, nobody would have done anything more."""
+    learner, found = played
+    opponents = found[1][0].opponents
+    state = learner.game.parse("0h . .\n. 1 .\n. . 2")
+    legal = np.asarray(learner.game.view(state, 0).legal)
+    assert legal[HUNT_HARE]
+    logits = np.where(legal, -np.log(legal.sum()), -np.inf)
+    step = (state, jnp.full(3, STAY), jax.random.key_data(jax.random.key(0)))
+    own = jax.tree.map(lambda leaf: leaf[0], opponents)
+    computed = jit(learner.social._of_seat)(own, jnp.int32(0), logits, jnp.zeros(0), step)
+    expected = plain_influence(learner, opponents, 0, logits, step)
+    np.testing.assert_allclose(computed, expected, rtol=1e-3)
+    assert expected > 0
 
 
 @pytest.mark.usefixtures("shared_programs")

@@ -67,9 +67,8 @@ class GatheringGame(BoardGame):
     def init(self, key: jax.Array) -> Things:
         walls, cells = self.place(*self.draw(key))
         seats, things = cells[: self.seats], cells[self.seats :]
-        return Things(
-            walls, seats, **self.unplayed, things=things, there=jnp.ones_like(things, bool)
-        )
+        there = jnp.ones(len(things), bool)
+        return Things(walls, seats, **self.unplayed, things=things, there=there)
 
     def step(self, state: Things, joint: jax.Array, key: jax.Array) -> tuple[Things, Outcome]:
         seats, played, legal = self.walk(state, joint.astype(jnp.int32))
@@ -80,7 +79,7 @@ class GatheringGame(BoardGame):
         things, there = state.things, state.there & ~taken
         if self.returns:
             free = ~state.walls.at[seats].set(True).at[things].max(there)
-            fresh = grid.distinct_free(key, free, len(things))
+            fresh = grid.distinct_free(jax.random.uniform(key, things.shape), free)
             # As many as were taken are surely free, and those are drawn first.
             things = jnp.where(taken, fresh[jnp.cumsum(taken) - 1], things).astype(jnp.int32)
             there = state.there

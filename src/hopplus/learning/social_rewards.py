@@ -111,6 +111,7 @@ class SocialRewards:
         them."""
         shares, size = self.actor.shares_params, self.actor.context.size
         models, seats = param_sets.opponents, self.seats.reshape(-1)
+        assert models is not None
         if shares:
             models = jax.tree.map(lambda leaf: leaf[0], models)
         act = trajectory.act
@@ -134,10 +135,8 @@ class SocialRewards:
         else being as it was; what the others would do there, by the models of them."""
         game, (state, joint, key) = self.game, step
         order = (seat + jnp.arange(game.seats)) % game.seats
-        context, key_goals = (
-            self.actor.context,
-            jax.random.fold_in(jax.random.wrap_key_data(key), 1),
-        )
+        context = self.actor.context
+        key_goals = jax.random.fold_in(jax.random.wrap_key_data(key), 1)
         goals = suppose(context, context.about_others(inferred), key_goals)
 
         def after(action: jax.Array) -> tuple[jax.Array, jax.Array]:
