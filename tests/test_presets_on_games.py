@@ -1,5 +1,5 @@
-"""Every preset trains on every game. test_learner.py, test_search_presets.py and test_resume_parts.py
-have Stag-Hunt.
+"""Every preset trains on every game. test_learner.py, test_search_presets.py and
+test_resume_parts.py have Stag-Hunt.
 
 Two updates of the larger ones compile for half a minute, so each of these has them on one of the
 games and is only traced on the other: that is where something that does not fit shows."""
