@@ -3,7 +3,9 @@
 import sys
 import time
 from collections.abc import Callable, Mapping
+from contextlib import redirect_stdout
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 import jax
@@ -94,10 +96,10 @@ def own_program(size: int, games: int, seed: int) -> Program:
 def jaxmarl_program(games: int, seed: int) -> Program:
     """JaxMARL's, as its own guide steps games: a key for each, and new episodes in its `step`."""
     try:
-        from jaxmarl.environments.coin_game.coin_game import CoinGame
+        with redirect_stdout(sys.stderr):  # it says what it has imported
+            env = import_module("jaxmarl.environments.coin_game.coin_game").CoinGame()
     except ImportError as error:
         raise ConfigError(f"jaxmarl is not installed (pip install jaxmarl): {error}") from error
-    env = CoinGame()
 
     def advance(carry: Any, key: jax.Array) -> tuple[Any, jax.Array]:
         key_act, key_step = jax.random.split(key)

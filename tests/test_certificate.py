@@ -1,5 +1,6 @@
 """Certificates: who is shown what, who learns among whom, and whose returns are whose."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,10 +12,17 @@ import numpy as np
 import pytest
 
 from hopplus.cli import main
-from hopplus.config import ConfigError, NetConfig, PPOConfig, StagHuntConfig, TrainConfig
+from hopplus.config import (
+    CoinConfig,
+    ConfigError,
+    NetConfig,
+    PPOConfig,
+    StagHuntConfig,
+    TrainConfig,
+)
 from hopplus.evaluation import certificate
 from hopplus.evaluation.certificate import Certificate
-from hopplus.evaluation.references import References
+from hopplus.evaluation.references import References, read_references
 from hopplus.learning.compilation import Update, first_and_next
 from hopplus.learning.from_run import make_learner
 from hopplus.learning.learner import Learner, Learning
@@ -22,7 +30,7 @@ from hopplus.models.part import Metrics
 from hopplus.play.rollout import Play, rollout
 from hopplus.play.seeds import seed_keys
 from hopplus.players.parameters import PlayerParams
-from hopplus.report.pages.adaptation import certificate_rows
+from hopplus.report.pages.adaptation import certificate_page, certificate_rows
 from hopplus.types import Trajectory
 
 CONFIG = TrainConfig(
@@ -233,3 +241,31 @@ def test_what_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     one = replace(CONFIG, ppo=replace(CONFIG.ppo, games=1, minibatches=1))
     with pytest.raises(ConfigError, match=r"2 lineups to learn among, but --ppo\.games are 1"):
         Certificate(one, COMPANIES)
+
+
+def test_episodes_of_a_trial_where_co_players_remember_it(tmp_path: Path) -> None:
+    """Anyone takes the coins of others now and then: a grudger gets worse for it, and who does not
+    care does not."""
+    config = replace(CONFIG, game=CoinConfig(size=3, horizon=8), trial=3)
+    asked = Certificate(config, [("grudger",), ("cooperator",)], episodes=1024)
+    assert asked.conditional
+    learner = asked.table
+    first = jax.jit(learner.init_all)(seed_keys(config))
+    returns = asked._returns(first.params[learner.learning], oracle=False)
+    assert returns.shape == (2, 2, 3)
+    lost = returns[..., 0] - returns[..., -1]  # [S, K]
+    assert (lost[:, 0] > 1).all()
+    assert (np.abs(lost[:, 1]) < 0.5).all()
+    by_episode = {"oracle": returns + 1, "blind": returns, "random": returns}
+    alone = {name: one[..., 0] for name, one in by_episode.items()}
+    found = References(config.game, list(asked.lineups), **alone, by_episode=by_episode)
+    assert [one.mean for one in found.lost_by_episode()] == pytest.approx([1.0] * 3)
+    path = tmp_path / "kept.json"
+    path.write_text(json.dumps({**asked.about, **found.as_json()}))
+    np.testing.assert_array_equal(read_references(path).by_episode["oracle"], returns + 1)
+    page = certificate_page(found, "3x3")
+    assert page.payload["lost_by_episode"] == found.lost_by_episode()
+    assert page.sections[1].rows[-1][1:] == found.lost_by_episode()
+    # Among who remembers nothing, one episode is as good as another.
+    assert not Certificate(CONFIG, [("stag", "hare")]).conditional
+    assert "trial_episodes" not in Certificate(CONFIG, [("stag", "hare")]).about

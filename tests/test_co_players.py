@@ -8,10 +8,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from hopplus.config import ConfigError, make_config
+from hopplus.config import ConfigError, TrainConfig, make_config
+from hopplus.evaluation.adaptation import lineups
 from hopplus.games import make_game
 from hopplus.games.game import Game
-from hopplus.players.scripted import player_names, scripted
+from hopplus.learning.from_run import seat_names
+from hopplus.players.context.registry import make_context
+from hopplus.players.scripted import mixed_names, player_names, scripted
 from hopplus.types import View
 
 KEY = jax.random.key(0)
@@ -120,6 +123,7 @@ def test_reciprocal_clears_one_more_than_the_others() -> None:
 # The coin game
 
 COIN = game_of("coin-v1", size=3)
+COLLECTORS = ("cooperator", "defector", "tit-for-tat", "grudger")
 
 
 def test_whose_coins_are_taken() -> None:
@@ -164,6 +168,26 @@ def test_grudger_never_forgives_in_a_trial() -> None:
     # Another who takes a coin of its own does no wrong.
     harmless = watch(COIN, player, player.start(), "0 . . \n . . . \n a b 1", [STAY, LEFT])
     assert does(COIN, player, player.carry(*harmless), near) == {DOWN: 1.0}
+
+
+def test_mixtures_are_of_a_games_own_co_players() -> None:
+    snow, coin = ("clear", "idle", "reciprocal", "late"), tuple(COLLECTORS)
+    hunters = ("stag", "hare", "random")
+    assert [mixed_names(game) for game in (HUNT, SNOW, COIN)] == [hunters, snow, coin]
+    more = [mixed_names(game, "conditional") for game in (HUNT, SNOW, COIN)]
+    assert more == [(*hunters, "trusting", "wary"), snow, coin]
+    config = TrainConfig(
+        game=make_config("stag-hunt-v1"), train_against="conditional", context="oracle"
+    )
+    assert seat_names(config) == ["learn", *["stag|hare|random|trusting|wary"] * 3]
+    assert make_context(make_game(config.game), config).size == 3 * 5
+    assert lineups(["conditional"], COIN) == [(name,) for name in coin]
+    assert len(lineups(["all", "conditional"], HUNT)) == 15
+
+
+def test_a_drift_is_cleared_by_one_player() -> None:
+    assert scripted("drift", SNOW) == scripted("clear", SNOW)
+    assert scripted("noisy-drift:0.5", SNOW) == scripted("noisy-clear:0.5", SNOW)
 
 
 def test_names_belong_to_games() -> None:

@@ -15,6 +15,7 @@ from hopplus.games.game import Game, views
 from hopplus.learning.auxiliary.world import _wrong
 from hopplus.models.structured_world import StructuredWorld
 from hopplus.models.world import board_of
+from hopplus.planning.dynamics import LearnedDynamics, Observation
 from hopplus.types import Sample
 
 GAMES, STEPS = 128, 400
@@ -92,3 +93,37 @@ def test_rewards_of_what_others_take_are_learned(name: str, settings: dict[str, 
     came = (fresh.after.planes > fresh.view.planes)[..., game.seats + 1 :].any(axis=(1, 2, 3))
     assert (came.mean() > 0.2) == (name == "coin-v1")
     assert judged["planes_wrong"].mean() < 0.1
+    if board.returning:
+        assert_coins_come_back(game, learned, fresh)
+
+
+def assert_coins_come_back(game: Game, world: StructuredWorld, steps: Sample) -> None:
+    """In imagination as often as in the game, of every owner alike, in cells that were free."""
+    assert world.back is not None
+    frequencies = np.asarray(jax.nn.softmax(world.back))
+    np.testing.assert_allclose(frequencies, [1 / 3, 1 / 3, 1 / 3, 0], atol=0.08)
+    dynamics = LearnedDynamics(world, game.horizon)
+
+    @jax.jit
+    def imagine(steps: Sample, keys: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """[B, H, W, C] what the world predicts, and what is imagined."""
+
+        def one(step: Sample, key: jax.Array) -> tuple[jax.Array, jax.Array]:
+            legal = jnp.ones((game.seats, 5), bool)
+            after, _ = dynamics.simulate(Observation(step.view, legal), step.joint, key)
+            return world.settled(world(step.view, step.joint))[0], after.view.planes
+
+        return jax.vmap(one)(steps, keys)
+
+    keys = jax.random.split(jax.random.key(7), GAMES)
+    predicted, imagined = (np.asarray(planes) for planes in imagine(steps, keys))
+    coins = imagined[..., game.seats + 1 :]
+    gone = (predicted[..., game.seats + 1 :].sum(axis=(1, 2, 3)) < 3).mean()
+    assert gone > 0.2
+    assert (coins.sum(axis=(1, 2, 3)) == 3).mean() > 1 - 0.2 * gone
+    new = imagined > predicted
+    assert not new[..., : game.seats + 1].any()
+    assert not predicted[new.any(axis=-1)].any()  # where nothing was
+    assert new.sum(axis=-1).max() == 1
+    owners = new[..., game.seats + 1 :].sum(axis=(0, 1, 2)) / new.sum()
+    np.testing.assert_allclose(owners, 1 / 3, atol=0.15)

@@ -33,6 +33,9 @@ class Still:
         nobody = jnp.zeros(len(joint))
         return Prediction(view.planes, nobody, nobody, jnp.ones((len(joint), 7)), jnp.float32(0))
 
+    def bring_back(self, before: jax.Array, after: jax.Array, key: jax.Array) -> jax.Array:
+        return after
+
     def settled(self, prediction: Prediction) -> tuple[jax.Array, jax.Array]:
         return prediction.planes, prediction.gone > 0.5
 

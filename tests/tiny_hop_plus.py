@@ -225,6 +225,9 @@ class TrueWorld(eqx.Module):
         done = outcome.done.astype(jnp.float32)
         return Prediction(seen.planes[0], outcome.reward, gone, legal, done)
 
+    def bring_back(self, before: jax.Array, after: jax.Array, key: jax.Array) -> jax.Array:
+        return after
+
     def settled(self, prediction: Prediction) -> tuple[jax.Array, jax.Array]:
         return prediction.planes, prediction.gone > 0.5
 

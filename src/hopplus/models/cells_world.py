@@ -47,6 +47,9 @@ class CellsWorld(eqx.Module):
     def settled(self, prediction: Prediction) -> tuple[jax.Array, jax.Array]:
         return (prediction.planes > 0.5).astype(jnp.float32), prediction.gone > 0.5
 
+    def bring_back(self, before: jax.Array, after: jax.Array, key: jax.Array) -> jax.Array:
+        return after  # every cell is likelier empty
+
     def losses(self, sample: Sample, channel_weights: jax.Array) -> Metrics:
         cells, rewards, gone, legal, done = self._predict(sample.view, sample.joint)
         present = sample.present

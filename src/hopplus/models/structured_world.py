@@ -1,7 +1,8 @@
 """A world model that can only say what is possible.
 
 A player is in one free cell or gone for good, and moves one cell at most; things on the board stay
-where they are or are taken. What a game brings back at random cannot be foreseen, so it is not.
+where they are or are taken. What a game brings back at random cannot be foreseen: a prediction
+leaves it out, and imagination draws it as often as it was seen to happen.
 """
 
 from typing import NamedTuple
@@ -11,9 +12,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from hopplus.games.grid import MOVES
+from hopplus.games.grid import MOVES, distinct_free
 from hopplus.models.nets import Layers, binary_loss
 from hopplus.models.part import Metrics
+from hopplus.models.sampling import drawn_by
 from hopplus.models.world import Board, Prediction
 from hopplus.types import Sample, View
 
@@ -31,6 +33,7 @@ class StructuredWorld(eqx.Module):
     legal: Layers  # surroundings -> a logit per action
     end: Layers  # seats and things left, time -> logit of the end
     event: Layers | None  # things that go and one's share in them -> reward
+    back: jax.Array | None  # logits: the kind as which a thing that goes comes back, or not at all
 
     def __init__(self, board: Board, hidden: int, key: jax.Array) -> None:
         keys = jax.random.split(key, 4)
@@ -44,6 +47,7 @@ class StructuredWorld(eqx.Module):
         self.end = Layers((board.kinds + 4, hidden, 1), keys[3])
         told = (board.kinds * (1 + board.walked), hidden, 1)
         self.event = Layers(told, jax.random.fold_in(key, 4)) if board.common else None
+        self.back = jnp.zeros(len(board.returning) + 1) if board.returning else None
 
     def __call__(self, view: View, joint: jax.Array) -> Prediction:
         b = self.board
@@ -78,6 +82,32 @@ class StructuredWorld(eqx.Module):
         there = (best * stays).reshape(*b.shape[:2], b.seats)
         return jnp.concatenate([there, rest], axis=-1), ~stays
 
+    def bring_back(self, before: jax.Array, after: jax.Array, key: jax.Array) -> jax.Array:
+        """For each thing that has gone, one of a kind drawn as often as it was seen, in a cell
+        where nothing is; no more go in a step than there are seats."""
+        if self.back is None:
+            return after
+        b, kinds = self.board, np.array(self.board.returning)
+        gone = (before > after)[..., kinds].sum()
+        numbers = jax.random.uniform(key, (2 * b.seats,))
+        free = ~(after > 0).any(axis=-1).ravel()
+        cells = distinct_free(numbers[: b.seats], free)
+        chance = jnp.broadcast_to(jax.nn.softmax(self.back), (b.seats, len(self.back)))
+        planes = jnp.append(kinds, -1)[drawn_by(numbers[b.seats :], chance)]  # the last is none
+        comes = (jnp.arange(b.seats) < gone)[:, None] * jax.nn.one_hot(planes, b.shape[2])
+        new = jax.nn.one_hot(cells, len(free)).T @ comes  # [H*W, C]
+        return jnp.maximum(after, new.reshape(after.shape))
+
+    def _returns_loss(self, back: jax.Array, before: jax.Array, after: jax.Array) -> jax.Array:
+        """Cross-entropy of what came back, for each thing that went; planes are [H, W, C]."""
+        kinds = np.array(self.board.returning)
+        came, gone = (
+            (one > other)[..., kinds].sum(axis=(0, 1))
+            for one, other in ((after, before), (before, after))
+        )
+        counts = jnp.append(came, jnp.maximum(gone.sum() - came.sum(), 0))
+        return -(counts * jax.nn.log_softmax(back)).sum()
+
     def losses(self, sample: Sample, channel_weights: jax.Array) -> Metrics:
         b = self.board
         seats, grounds = _parted(sample.view.planes, b)
@@ -91,7 +121,9 @@ class StructuredWorld(eqx.Module):
         kept = binary_loss(stays, grounds_after[1:]) * grounds[1:]  # [K, H*W]
         legality = binary_loss(self._legality(then, grounds_after), sample.legal_after)
         ending = self._ending(then, grounds_after[1:], sample.view.time)
-        return {
+        planes = sample.view.planes, sample.after.planes
+        back = {} if self.back is None else {"back": self._returns_loss(self.back, *planes)}
+        return back | {
             "players": jnp.where(present, where * channel_weights[: b.seats], 0.0).sum(),
             "things": (kept.sum(axis=1) * channel_weights[b.seats + 1 :]).sum(),
             "reward": jnp.where(present, (reward - sample.reward) ** 2, 0.0).sum(),

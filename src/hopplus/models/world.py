@@ -72,6 +72,10 @@ class World(Protocol):
     def settled(self, prediction: Prediction) -> tuple[jax.Array, jax.Array]:
         """The likeliest next planes [H, W, C] float32, 0 or 1, and who is gone then [N] bool."""
 
+    def bring_back(self, before: jax.Array, after: jax.Array, key: jax.Array) -> jax.Array:
+        """The planes [H, W, C] after a step with what comes back by chance in their place, by the
+        planes before it."""
+
     def losses(self, sample: Sample, channel_weights: jax.Array) -> Metrics:
         """Named losses of one sample; [C] weights of the planes."""
 

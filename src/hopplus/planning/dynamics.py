@@ -55,8 +55,8 @@ class Dynamics(Protocol):
     def simulate(
         self, embedding: Embedding, joint: jax.Array, key: jax.Array
     ) -> tuple[Embedding, Transition]:
-        """The next place after a joint action [N]: the likeliest where a world is learned, and one
-        that `key` draws where it is true and leaves something to chance."""
+        """The next place after a joint action [N]: the likeliest where a world is learned, and what
+        comes back by chance as `key` draws it; one that it draws where the world is true."""
 
 
 class LearnedDynamics(eqx.Module):
@@ -76,6 +76,7 @@ class LearnedDynamics(eqx.Module):
         self, embedding: Observation, joint: jax.Array, key: jax.Array
     ) -> tuple[Observation, Transition]:
         view, prediction, gone = imagined(self.world, embedding.view, joint, self.horizon)
+        view = replace(view, planes=self.world.bring_back(embedding.view.planes, view.planes, key))
         if not self.sees_all:  # out of sight is not gone: who has left can do nothing but stay
             there = embedding.legal.sum(axis=1) > 1
             view = replace(view, last_actions=jnp.where(there, joint, -1))

@@ -1,0 +1,71 @@
+"""Every preset trains on every game. test_learner.py, test_search_presets.py and
+test_resume_parts.py have Stag-Hunt.
+
+Two updates of the larger ones compile for half a minute, so each of these has them on one of the
+games and is only traced on the other: that is where something that does not fit shows."""
+
+from dataclasses import replace
+
+import jax
+import numpy as np
+import pytest
+
+from hopplus.config import GameConfig, TrainConfig, make_config
+from hopplus.learning.from_run import make_learner
+from hopplus.presets import PRESETS
+from tiny_hop_plus import PPO, TINY, begun, jit
+
+SNOW, COIN = "snowdrift-v1", "coin-v1"
+# As many seats as `begun` seats; an episode ends in every update.
+GAMES = {
+    SNOW: make_config(SNOW, size=3, seats=3, drifts=2, horizon=4),
+    COIN: make_config(COIN, size=3, seats=3, coins=2, horizon=4),
+}
+TRACED = {
+    **dict.fromkeys(["goal", "goal-trial"], (SNOW, COIN)),  # parts of HOP+, and of hop-plus-trial
+    **dict.fromkeys(["hop-plus", "hop-plus-trial", "hop", "one-step"], (SNOW,)),
+    **dict.fromkeys(["hop-plus-notes", "direct-om", "hop-plus-mcts"], (COIN,)),
+}
+
+
+def tiny(name: str, game: GameConfig) -> TrainConfig:
+    """A preset with all that it is about, as small as can be."""
+    made = PRESETS[name]
+    prior = made.goal.prior
+    prior = replace(prior, size=4, ahead=2, net=replace(prior.net, hidden=8))
+    few = {"buffer": 200, "fits": 1, "batch": 16}
+    return replace(
+        made,
+        game=game,
+        net=replace(made.net, hidden=8),
+        ppo=replace(made.ppo, games=PPO.games, unroll=8, minibatches=2, epochs=1),
+        goal=replace(made.goal, **few, every=1, hidden=8, prior=prior),
+        opponent=replace(made.opponent, **few, net=TINY),
+        world=replace(made.world, **few, model=replace(made.world.model, hidden=8)),
+        imagine=replace(made.imagine, buffer=200, horizon=3, warm_up=0, gate=1.0),
+        memory=replace(made.memory, size=5),
+        search=replace(made.search, simulations=made.search.simulations and 3, trees=1),
+        steps=20 * 8 * PPO.games,
+    )
+
+
+@pytest.mark.parametrize("game", GAMES)
+@pytest.mark.parametrize("name", PRESETS)
+def test_every_preset_trains(name: str, game: str) -> None:
+    learner = make_learner(tiny(name, GAMES[game]), {})
+    if game in TRACED.get(name, ()):
+        first = jax.eval_shape(learner.init, jax.random.key(0))
+        after, metrics = jax.eval_shape(learner.update, first)
+        assert jax.tree.map(np.shape, after) == jax.tree.map(np.shape, first)
+        assert metrics["return_sum"].shape == (3,)
+        return
+    before = now = begun(learner)
+    update = jit(learner.update)
+    for _ in range(2):
+        now, metrics = update(now)
+    for label, value in jax.device_get(metrics).items():
+        assert np.isfinite(value).all(), label
+    own = learner.learning
+    changed = jax.tree.map(lambda a, b: bool((a != b).any()), before.params[own], now.params[own])
+    assert all(jax.tree.leaves(changed))
+    assert metrics["episodes"].sum() > 0
