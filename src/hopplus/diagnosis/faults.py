@@ -45,8 +45,7 @@ def assemble_everyone(steps: Batch, count: int) -> Batch:
 
 def credit_first(reward: jax.Array, prosociality: float) -> jax.Array:
     """Every seat is credited with what the first one gains: column 0 is read for all."""
-    shared = shared_reward(reward, prosociality)
-    return jnp.broadcast_to(shared[..., :1], shared.shape)
+    return jnp.broadcast_to(shared_reward(reward, prosociality)[..., :1], reward.shape)
 
 
 def commit_half(old: Step, new: Step, updates: jax.Array) -> Step:
