@@ -216,12 +216,20 @@ def _idle(config: TrainConfig) -> Callable[[str], bool]:
     }
     switches = {"--search.simulations", "--memory.kind"}
     # What a search finds is learned by cross-entropy, which has no ratio to clip and no bonus.
-    useless = ("clip", "value-clip", "entropy", "entropy-end") if searches else ()
+    useless = ["clip", "value-clip", "entropy", "entropy-end"] if searches else []
+    useless += ["trial-discount"] if config.trial == 1 else []
+    ppo = config.ppo
+    social = {
+        "inequity.": ppo.inequity.alpha or ppo.inequity.beta,
+        "influence.": ppo.influence.weight,
+    }
+    unused = tuple(name for name, weight in social.items() if not weight)  # which have presets
 
     def hidden(name: str) -> bool:
         group, _, field = name.removeprefix("--").partition(".")
         if not field or name in switches:
             return False
-        return not groups.get(group, True) or (group == "ppo" and field in useless)
+        idle = group == "ppo" and (field in useless or field.startswith(unused))
+        return idle or not groups.get(group, True)
 
     return hidden
