@@ -156,7 +156,8 @@ def set_manual(found: Manual, path: tuple[str, ...], everything: bool, width: in
         gone += len(group.options) - len(shown)
         if shown:
             inner = group.title == INNER
-            column = NARROW if inner else COLUMN
+            longest = max(len(one.shown) for one in shown)
+            column = max(NARROW, longest + 4) if inner else COLUMN
             title = f"{name_choice(path)}s" if inner else group.title
             head = f"{title}: {group.about}".rstrip()
             setting = [textwrap.fill(head, width, subsequent_indent="  ")]
