@@ -304,8 +304,8 @@ def test_what_was_drawn_of_what_is_kept() -> None:
 def test_a_lesson_has_what_was_learned_from() -> None:
     """Old steps where a search keeps them; else what was played."""
     config = replace(PRESETS["direct-om"], game=GAME, steps=PPO.steps, ppo=PPO)
-    for changes, drawn in (({}, False), ({"replay": 99}, True)):
-        learner = make_learner(replace(config, distil=DistilConfig(**changes)), {})
+    for replay, drawn in ((0, False), (99, True)):
+        learner = make_learner(replace(config, distil=DistilConfig(replay=replay)), {})
         now = jax.eval_shape(learner.init, jax.random.key(0))
         lesson = jax.eval_shape(learner.update_shown, now)[2]
         assert (lesson.drawn is not None) is drawn
