@@ -209,6 +209,13 @@ def test_goals_tell_any_numbers() -> None:
     assert (jnp.sign(slope(numbers - 1)) == -1).all()
 
 
+def test_json_is_all_that_is_printed() -> None:
+    pytest.importorskip("jaxmarl")
+    words = ["list", "players", "--game", "jaxmarl:coin_game", "--json"]
+    found = subprocess.run([sys.executable, "-m", "hopplus", *words], capture_output=True)
+    assert json.loads(found.stdout) == {"random": "any legal action, all alike"}
+
+
 # Odd ones.
 
 

@@ -78,13 +78,15 @@ def _find_factory(name: str) -> Callable[..., Any]:
     if not name.startswith(JAXMARL):
         return import_named(name, "game")
     try:
-        with redirect_stdout(io.StringIO()):  # it tells what it looks for
+        with redirect_stdout(io.StringIO()):  # it tells what it looks for, when it is first asked
             import jaxmarl  # an extra, which takes seconds to import
+
+            known = jaxmarl.registered_envs
     except ModuleNotFoundError as error:
         raise ConfigError(f"{name} needs JaxMARL: pip install 'hopplus[jaxmarl]'") from error
     wanted = name.removeprefix(JAXMARL)
-    if wanted not in jaxmarl.registered_envs:
-        near = get_close_matches(wanted, jaxmarl.registered_envs, 1)
+    if wanted not in known:
+        near = get_close_matches(wanted, known, 1)
         hint = f": did you mean {JAXMARL}{near[0]}?" if near else ""
         raise ConfigError(f"JaxMARL has no environment {wanted!r}{hint}")
     return partial(jaxmarl.make, wanted)
