@@ -216,7 +216,10 @@ def _idle(config: TrainConfig) -> Callable[[str], bool]:
     }
     switches = {"--search.simulations", "--memory.kind"}
     # What a search finds is learned by cross-entropy, which has no ratio to clip and no bonus.
-    useless = ("clip", "value-clip", "entropy", "entropy-end") if searches else ()
+    useless = ["clip", "value-clip", "entropy", "entropy-end"] if searches else []
+    useless += [] if "inequity" in " ".join(config.ppo.social) else ["inequity.decay"]
+    useless += [] if "opponent" in config.parts else ["influence.weight"]
+    useless += [] if config.ppo.influence.weight else ["influence.warm-up"]
 
     def hidden(name: str) -> bool:
         group, _, field = name.removeprefix("--").partition(".")
