@@ -12,7 +12,7 @@ class InequityConfig(Settings):
 
     prefix: ClassVar[str] = "ppo.inequity."
     alpha: Weight = 0.0
-    """What it costs a seat that the others have more on average."""
+    """What it costs that the others have more, on average."""
     beta: Weight = 0.0
     """What it costs a seat to have more than the others."""
     decay: Share = 0.975
