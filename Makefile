@@ -17,6 +17,8 @@ help:
 	  { echo "hopplus needs Python 3.11 or newer; try make PYTHON=python3.12"; exit 2; }
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[jaxmarl]' || \
+	  echo "jaxmarl could not be installed: tests of its environments are skipped"
 	@touch $@
 
 demo: .venv/installed

@@ -187,7 +187,10 @@ def test_hidden_options_work() -> None:
 def test_help_of_every_command() -> None:
     """There is one, it names what there is, and only the tuning of searches is left out."""
     assert all(f"  {name} " in helped("--help") for name in COMMANDS)
-    assert all(f"  {name} " in helped("train", "--help") for name in PRESETS)
+    first_words = {
+        line.strip().partition(" ")[0] for line in helped("train", "--help").splitlines()
+    }
+    assert set(PRESETS) <= first_words
     assert all(text[:40] in helped("train", "--help") for text in ABOUT.values())
     for command in COMMANDS:
         inner = [[name] for name in SUBCOMMANDS[command]] if command in SUBCOMMANDS else [[]]

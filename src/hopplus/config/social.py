@@ -12,10 +12,9 @@ class InequityConfig(Settings):
 
     prefix: ClassVar[str] = "ppo.inequity."
     alpha: Weight = 0.0
-    """What it costs a seat that the others have more than it, on average over them; 0 for
-    nothing."""
+    """What it costs that the others have more, on average."""
     beta: Weight = 0.0
-    """What it costs a seat that it has more than the others; 0 for nothing."""
+    """What it costs a seat to have more than the others."""
     decay: Share = 0.975
     """How slowly gains are forgotten: what counts is e = discount * decay * e + reward, anew with
     every episode."""
@@ -27,6 +26,6 @@ class InfluenceConfig(Settings):
 
     prefix: ClassVar[str] = "ppo.influence."
     weight: Weight = 0.0
-    """What a nat of influence is worth; 0 for nothing. It is told by the models of the others."""
+    """What a nat of influence is worth, as told by the models of the others."""
     warm_up: Annotated[int, Between(0, 2**31 - 1)] = 100_000
     """Environment steps over which the weight rises from zero, while these models learn."""

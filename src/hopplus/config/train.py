@@ -138,10 +138,9 @@ class TrainConfig(Settings):
     distil: DistilConfig = field(default_factory=DistilConfig)
     memory: MemoryConfig = field(default_factory=MemoryConfig)
     context: str | None = None
-    """What a player makes of the others, which its policy and its models of them are given: a name
-    of the table (none, recurrent, goals, belief, liam, oracle, episodes) or module:attribute for
-    one's own; several with + between them, as in oracle+recurrent. When not given, what
-    --memory.kind and --parts ask for."""
+    """What a player makes of the others, for its policy and its models of them: a name of the table
+    (none, recurrent, goals, belief, liam, oracle, episodes) or module:attribute, or several joined
+    with a plus (oracle+recurrent); when not given, by --memory.kind and --parts."""
     trial: Annotated[int, Between(1, FOR_EVER)] = 1
     """Episodes of a trial: as many are played against the same co-players, where it is drawn."""
     seats: str | None = None
