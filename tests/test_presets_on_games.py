@@ -22,8 +22,9 @@ GAMES = {
     COIN: make_config(COIN, size=3, seats=3, coins=2, horizon=4),
 }
 TRACED = {
-    **dict.fromkeys(["goal", "goal-trial"], (SNOW, COIN)),  # parts of HOP+, and of hop-plus-trial
-    **dict.fromkeys(["hop-plus", "hop-plus-trial", "hop", "one-step"], (SNOW,)),
+    # Their parts are those of HOP+, and they sit in trials as `ppo-memory` does.
+    **dict.fromkeys(["goal", "goal-trial", "hop-plus-trial"], (SNOW, COIN)),
+    **dict.fromkeys(["hop-plus", "hop", "one-step"], (SNOW,)),
     **dict.fromkeys(["hop-plus-notes", "direct-om", "hop-plus-mcts"], (COIN,)),
 }
 
