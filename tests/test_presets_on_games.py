@@ -5,6 +5,7 @@ Two updates of the larger ones compile for half a minute, so each of these has t
 games and is only traced on the other: that is where something that does not fit shows."""
 
 from dataclasses import replace
+from typing import Any
 
 import jax
 import numpy as np
@@ -34,7 +35,7 @@ def tiny(name: str, game: GameConfig) -> TrainConfig:
     made = PRESETS[name]
     prior = made.goal.prior
     prior = replace(prior, size=4, ahead=2, net=replace(prior.net, hidden=8))
-    few = {"buffer": 200, "fits": 1, "batch": 16}
+    few: dict[str, Any] = {"buffer": 200, "fits": 1, "batch": 16}
     return replace(
         made,
         game=game,
