@@ -10,6 +10,7 @@ import pytest
 from benchmarks import hop_setting, main, training
 from benchmarks.hop_setting import KEPT, HopSetting
 from hopplus.config import NetConfig, PPOConfig, TrainConfig
+from hopplus.evaluation.certificate import Certificate
 from hopplus.evaluation.statistics import estimate
 from hopplus.runs.folder import open_run
 
@@ -47,7 +48,7 @@ def test_it_trains_adapts_and_keeps(
 
     monkeypatch.setattr(hop_setting, "adapt", never)
     monkeypatch.setattr(training, "carry_on", never)
-    monkeypatch.setattr(hop_setting.Certificate, "_measured", never)
+    monkeypatch.setattr(Certificate, "_measured", never)
     assert main(HopSetting, command) == 0
     assert json.loads(capsys.readouterr().out) == first
 

@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks import main, peers
+from benchmarks import main
 from benchmarks.peers import Peers, measure_rates, own_program
 
 
 def test_rates_are_measured_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     now, played = [0.0], []
-    monkeypatch.setattr(peers.time, "perf_counter", lambda: now[0])
+    monkeypatch.setattr("benchmarks.peers.time.perf_counter", lambda: now[0])
 
     def program(name: str, seconds: float) -> Any:
         def play() -> np.ndarray:

@@ -257,7 +257,7 @@ def test_episodes_of_a_trial_where_co_players_remember_it(tmp_path: Path) -> Non
     assert (lost[:, 0] > 1).all()
     assert (np.abs(lost[:, 1]) < 0.5).all()
     by_episode = {"oracle": returns + 1, "blind": returns, "random": returns}
-    alone = {name: one[..., 0] for name, one in by_episode.items()}
+    alone: dict[str, Any] = {name: one[..., 0] for name, one in by_episode.items()}
     found = References(config.game, list(asked.lineups), **alone, by_episode=by_episode)
     assert [one.mean for one in found.lost_by_episode()] == pytest.approx([1.0] * 3)
     path = tmp_path / "kept.json"

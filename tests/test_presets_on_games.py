@@ -5,6 +5,7 @@ Two updates of the larger ones compile for half a minute, so each of these has t
 games and is only traced on the other: that is where something that does not fit shows."""
 
 from dataclasses import replace
+from typing import Any
 
 import jax
 import numpy as np
@@ -22,8 +23,9 @@ GAMES = {
     COIN: make_config(COIN, size=3, seats=3, coins=2, horizon=4),
 }
 TRACED = {
-    **dict.fromkeys(["goal", "goal-trial"], (SNOW, COIN)),  # parts of HOP+, and of hop-plus-trial
-    **dict.fromkeys(["hop-plus", "hop-plus-trial", "hop", "one-step"], (SNOW,)),
+    # Their parts are those of HOP+, and they sit in trials as `ppo-memory` does.
+    **dict.fromkeys(["goal", "goal-trial", "hop-plus-trial"], (SNOW, COIN)),
+    **dict.fromkeys(["hop-plus", "hop", "one-step"], (SNOW,)),
     **dict.fromkeys(["hop-plus-notes", "direct-om", "hop-plus-mcts"], (COIN,)),
 }
 
@@ -33,7 +35,7 @@ def tiny(name: str, game: GameConfig) -> TrainConfig:
     made = PRESETS[name]
     prior = made.goal.prior
     prior = replace(prior, size=4, ahead=2, net=replace(prior.net, hidden=8))
-    few = {"buffer": 200, "fits": 1, "batch": 16}
+    few: dict[str, Any] = {"buffer": 200, "fits": 1, "batch": 16}
     return replace(
         made,
         game=game,
