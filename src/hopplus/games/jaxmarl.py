@@ -9,8 +9,9 @@ it, so that whatever needs the rules behind a view is refused.
 import io
 import json
 import math
-from collections.abc import Callable, Mapping
-from contextlib import redirect_stdout
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import lru_cache, partial
@@ -78,18 +79,29 @@ def _find_factory(name: str) -> Callable[..., Any]:
     if not name.startswith(JAXMARL):
         return import_named(name, "game")
     try:
-        with redirect_stdout(io.StringIO()):  # it tells what it looks for, when it is first asked
+        with _quietly():
             import jaxmarl  # an extra, which takes seconds to import
-
-            known = jaxmarl.registered_envs
     except ModuleNotFoundError as error:
         raise ConfigError(f"{name} needs JaxMARL: pip install 'hopplus[jaxmarl]'") from error
     wanted = name.removeprefix(JAXMARL)
-    if wanted not in known:
-        near = get_close_matches(wanted, known, 1)
+    if wanted not in jaxmarl.registered_envs:
+        near = get_close_matches(wanted, jaxmarl.registered_envs, 1)
         hint = f": did you mean {JAXMARL}{near[0]}?" if near else ""
         raise ConfigError(f"JaxMARL has no environment {wanted!r}{hint}")
     return partial(jaxmarl.make, wanted)
+
+
+@contextmanager
+def _quietly() -> Iterator[None]:
+    """Keeps what JaxMARL prints when it is imported away from what a command prints. It sets both
+    streams to those that Python began with, so that these are put aside, too."""
+    began = sys.__stdout__
+    with redirect_stdout(io.StringIO()) as aside, redirect_stderr(sys.stderr):
+        vars(sys)["__stdout__"] = aside
+        try:
+            yield
+        finally:
+            vars(sys)["__stdout__"] = began
 
 
 def _as_arrays(value: Any) -> Any:
