@@ -3,7 +3,6 @@
 import sys
 import time
 from collections.abc import Callable, Mapping
-from contextlib import redirect_stdout
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -96,8 +95,7 @@ def own_program(size: int, games: int, seed: int) -> Program:
 def jaxmarl_program(games: int, seed: int) -> Program:
     """JaxMARL's, as its own guide steps games: a key for each, and new episodes in its `step`."""
     try:
-        with redirect_stdout(sys.stderr):  # it says what it has imported
-            env = import_module("jaxmarl.environments.coin_game.coin_game").CoinGame()
+        env = import_module("jaxmarl.environments.coin_game.coin_game").CoinGame()
     except ImportError as error:
         raise ConfigError(f"jaxmarl is not installed (pip install jaxmarl): {error}") from error
 
