@@ -242,7 +242,7 @@ class MethodsBench:
                 [record["goal/hit"] for record in late if "goal/hit" in record], axis=0
             )
             hit = estimate(by_seed.mean(axis=1))
-        reads = self.probe and run.config().context_names != ("none",)
+        reads = self.probe and bool({*run.config().context_names} - {"none", "episodes"})
         return Tried(
             row,
             fall_of(trace),

@@ -1,6 +1,7 @@
 """Presets from outside, by name and by registration; and rows that installed packages bring."""
 
 import json
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -130,6 +131,20 @@ def test_a_preset_is_registered(
     assert read("small").ppo == SMALL.ppo
     with pytest.raises(ConfigError, match="the preset 'small' exists already"):
         register_preset("small", SMALL, "another")
+
+
+def test_a_preset_that_is_registered_first_has_its_game() -> None:
+    """Before anything of the command line is there, as in a script of one's own."""
+    code = """
+from dataclasses import replace
+from hopplus.config import make_config
+from hopplus.presets import PRESETS, register_preset
+game = make_config("coin-v1", size=4)
+register_preset("mine", replace(PRESETS["ppo"], game=game), "mine")
+from hopplus.cli import parse
+assert parse(["train", "mine", "--steps", "9"]).config == replace(PRESETS["mine"], steps=9)
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 # Installed packages.

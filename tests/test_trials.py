@@ -1,8 +1,9 @@
 """Returns that run over a trial, and players that are told several things at once."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -10,18 +11,26 @@ import numpy as np
 import pytest
 
 from hopplus.cli import main
-from hopplus.config import CoinConfig, MemoryConfig, NetConfig, PPOConfig, TrainConfig
+from hopplus.config import (
+    CoinConfig,
+    MemoryConfig,
+    NetConfig,
+    PPOConfig,
+    StagHuntConfig,
+    TrainConfig,
+)
 from hopplus.diagnosis.audit import target_audit
 from hopplus.games import make_game
 from hopplus.learning.from_run import make_learner
 from hopplus.learning.learner import Learning, Lesson
 from hopplus.learning.ppo import replay_rows
-from hopplus.players.context.context import Context, goal_size
+from hopplus.players.context.context import Context, NoContext, goal_size
 from hopplus.players.context.episodes import EpisodesContext
 from hopplus.players.context.joined import JoinedContext
 from hopplus.players.context.oracle import OracleContext
 from hopplus.players.context.recurrent import RecurrentContext
 from hopplus.players.context.registry import make_context
+from hopplus.presets import PRESETS
 from hopplus.types import View
 from refusals import refused
 from tiny_hop_plus import jit
@@ -147,7 +156,71 @@ def test_the_policy_improves_the_memory_and_not_what_it_is_told() -> None:
     )
 
 
-def test_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@dataclass(frozen=True)
+class Counting(NoContext):
+    """One of somebody's own, with parameters that are no numbers to be improved."""
+
+    @property
+    def size(self) -> int:
+        return 1
+
+    def init(self, key: jax.Array) -> tuple[jax.Array, jax.Array]:
+        return jnp.int32(3), jnp.float32(0.5)
+
+    def infer(self, params: Any, memory: Any, view: View) -> tuple[Any, jax.Array]:
+        return memory, (params[0] * params[1])[None]
+
+
+def test_the_policy_teaches_those_alone_that_it_should() -> None:
+    recurrent = joined().contexts[1]
+    learner = make_learner(CONFIG, {}, context=JoinedContext((Counting(1), recurrent)))
+
+    def updated(key: jax.Array) -> tuple[Learning, Learning]:
+        first = learner.init(key)
+        return first, learner.update(first)[0]
+
+    first, after = (one.params[learner.learning] for one in jit(updated)(jax.random.key(0)))
+    assert jax.tree.leaves(first.context[0]) == jax.tree.leaves(after.context[0])
+    assert np.any(first.context[1].given.weight != after.context[1].given.weight)
+
+
+def test_who_has_left_comes_back_in_the_next_episode() -> None:
+    """So there is something to gain for it, wherever an unroll cuts the episode."""
+    game = StagHuntConfig(size=3, seats=3, hares=2, horizon=9)
+    config = TrainConfig(
+        game=game, net=NetConfig(hidden=8), ppo=PPO, trial=3, train_against="all", steps=PPO.steps
+    )
+    learner = make_learner(config, {})
+
+    def updated(key: jax.Array) -> Any:
+        now = learner.update(learner.init(key))[0]
+        params, lesson = now.params[learner.learning], learner.update_shown(now)[2]
+        seen = jax.tree.map(lambda leaf: leaf[:, learner.seats], lesson.plays.view)
+        after = learner.values(params, lesson.plays.memory[learner.learning], seen)
+        unfinished = learner.unfinished(lesson.plays, lesson.trajectory)
+        return now, lesson, after[:, 0], unfinished[:, :, 0]
+
+    now, lesson, after, unfinished = jit(updated)(jax.random.key(1))
+    gone = ~np.asarray(jax.vmap(learner.game.present)(lesson.plays.state)[:, 0])
+    assert gone.any()
+    returns = np.asarray(lesson.batch.returns).reshape(PPO.unroll, PPO.games)
+    reward = np.asarray(lesson.trajectory.outcome.reward)[-1, :, 0]
+    np.testing.assert_allclose(returns[-1][gone], (reward + after)[gone], atol=1e-5)
+    assert np.abs(np.asarray(after)[gone]).max() > 1e-3
+    assert unfinished[-1][gone].all()
+    replicas = replace(now, params=jax.tree.map(lambda leaf: leaf[None], now.params))
+    assert max(target_audit(learner, replicas, lesson, 0).returns) < 1e-4
+
+
+def test_parts_leave_their_contexts() -> None:
+    config = TrainConfig(parts=("opponent", "belief"), context="belief+episodes", trial=5)
+    assert config.without("belief").context_names == ("episodes",)
+    assert PRESETS["social-influence"].without("opponent").ppo.influence.weight == 0
+
+
+def test_a_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.chdir(tmp_path)
     small = (
         "--game coin-v1 --game.size 3 --game.horizon 4 --net.hidden 8 --ppo.games 4 --ppo.unroll 6"
@@ -157,6 +230,10 @@ def test_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert main(f"train ppo {small} {seats}".split()) == 0
     assert main(["evaluate", "runs/a", "--episodes", "8", "--games", "4"]) == 0
     assert main(["replay", "runs/a", "--json"]) == 0
+    search = "evaluate runs/a --search.simulations 4 --episodes 8"
+    refused(search, "a search ends with this one", capsys)
+    online = "adapt runs/a --learning online --trials 1 --against grudger"
+    refused(online, "cannot go on learning there", capsys)
 
 
 @pytest.mark.parametrize(
@@ -170,6 +247,7 @@ def test_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("ppo --context episodes", "needs trials"),
         ("ppo --context oracle+recurrent --train-against all", "recurrent needs --memory.kind"),
         ("goal-trial --context goals+episodes", "goals is not joined"),
+        ("goal --trial 3 --ppo.trial-discount 1", "give --goal.across"),
         ("ppo-memory --context oracle", "leave one out"),
         ("ppo --trial 2 --context episodes+nobody", "no context 'nobody'"),
     ],

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.text import Text
 
 from hopplus import __version__
-from hopplus.cli.commands import COMMANDS, choices, preset_named
+from hopplus.cli.commands import COMMANDS, choices, own_preset_named, preset_named
 from hopplus.cli.reading.manual import (
     HELP,
     HELP_ALL,
@@ -73,8 +73,8 @@ def parse(arguments: Sequence[str] | None) -> Any:
         raise SystemExit(0)
     if os.getcwd() not in sys.path:  # where people keep a game of their own
         sys.path.append(os.getcwd())
-    own = preset_named(words)
-    game = game_named(words, PRESETS[own].game.name if own else DEFAULT_GAME)
+    preset = preset_named(words)
+    game = game_named(words, PRESETS[preset].game.name if preset else DEFAULT_GAME)
     words = reorder(words, lambda path: _manual(path, game).options)
     path = path_of(words)
     if (known := choices(path)) and words[len(path) :] and not words[len(path)].startswith("-"):
@@ -113,7 +113,7 @@ def _name(word: str) -> str:
 def _read(words: Sequence[str], game: str) -> tuple[Any, list[str]]:
     """The command, and the words that it does not take; with the options of that game."""
     choices: dict[tuple[type, str], Any] = {}
-    if own := preset_named(words):
+    if own := own_preset_named(words):
         # tyro writes names with a hyphen where they have an underscore, so that it is not told.
         words, choices = ["train", OWN, *words[2:]], {(Train, "config"): own_preset(own)}
     with options_of(game, choices):

@@ -48,17 +48,23 @@ SUBCOMMANDS: dict[str, tuple[str, ...]] = {
 
 
 def preset_named(words: Sequence[str]) -> str | None:
-    """The preset from outside the package that a command line names, or None.
+    """The preset that a command line names right behind the command, or None.
 
     It is looked for before the line is parsed, because what its options are by default depends on
     it.
     """
-    name = words[1] if words[:1] == ["train"] and words[1:] else "-"
-    if name.startswith("-") or name in SUBCOMMANDS["train"]:
+    if words[:1] != ["train"] or not words[1:] or words[1].startswith("-"):
         return None
+    name = words[1]
     if ":" in name:
         PRESETS[name]  # raises if it is none
     return name if name in PRESETS else None
+
+
+def own_preset_named(words: Sequence[str]) -> str | None:
+    """The same of those that are not known to the parser."""
+    name = preset_named(words)
+    return None if name in SUBCOMMANDS["train"] else name
 
 
 def choices(path: tuple[str, ...]) -> tuple[str, ...]:

@@ -103,6 +103,11 @@ class PPOConfig(Settings):
         return self.prosociality > 0 or self.inequity.alpha > 0 or self.inequity.beta > 0
 
     @property
+    def gains_after_leaving(self) -> bool:
+        """Whether a seat that has left gains any more: by others, or in the next episode."""
+        return self.regards_others or self.trial_discount > 0
+
+    @property
     def social(self) -> dict[str, float]:
         """The settings by which a seat learns from more than its own rewards, where they do."""
         given = {
@@ -210,6 +215,9 @@ class TrainConfig(Settings):
         planned = self.search.simulations or "imagination" in self.parts
         check_here(not planned, "0 with a search or imagination, which end with the episode")
         check_here(self.ppo.episodes == "any", "0 with --ppo.episodes whole")
+        for part, across in {"goal": self.goal.across, "liam": self.liam.across}.items():
+            held = across or part not in self.parts
+            check_here(held, f"0 with what {part} forgets: give --{part}.across")
 
     def _check_context(self) -> None:
         """That there is one answer to what a player makes of the others."""
@@ -257,7 +265,7 @@ class TrainConfig(Settings):
         """Of what a player makes of the others, in the table of contexts."""
         asked = self.context or next(iter(self._contexts_asked), "none")
         names = dict.fromkeys(asked.split("+"))
-        # What those remember goes on from episode to episode anyway.
+        # What those remember goes on from episode to episode.
         if self.ppo.trial_discount and not names.keys() & set(ALONE):
             names["episodes"] = None
         return tuple(name for name in names if name != "none" or len(names) == 1)
@@ -289,10 +297,14 @@ class TrainConfig(Settings):
             for name, settings in self.fitted.items()
             if name in parts and not find_part(name).model
         }
-        if CONTEXT_PARTS.get(self.context or "") in parts:
-            changes["context"] = None
+        names = (self.context or "").split("+")
+        changes["context"] = "+".join(n for n in names if CONTEXT_PARTS.get(n) not in parts) or None
+        ppo = self.ppo
         if self.imagines and "imagination" in parts:
-            changes["ppo"] = replace(self.ppo, value_weight=PPOConfig().value_weight)
+            ppo = replace(ppo, value_weight=PPOConfig().value_weight)
+        if "opponent" in parts:  # by whose models it is told
+            ppo = replace(ppo, influence=replace(ppo.influence, weight=0.0))
+        changes["ppo"] = ppo
         return replace(self, parts=kept, **changes)
 
     @property

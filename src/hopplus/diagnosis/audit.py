@@ -276,10 +276,10 @@ def _returns(
     worth = np.where(np.asarray(trajectory.outcome.done), between, learner.discount)
     reward = _shared(np.asarray(trajectory.outcome.reward, np.float64), c.prosociality)
     value = np.asarray(trajectory.act.value, np.float64)
-    there = np.asarray(trajectory.present) | (c.prosociality > 0)
+    there = np.asarray(trajectory.present) | c.gains_after_leaving
     next_value = np.zeros(reward.shape[1:])
     next_value[:, seats] = after
-    next_there = present_after | (c.prosociality > 0)
+    next_there = present_after | c.gains_after_leaving
     later = np.where(next_there, next_value, 0.0)
     found = np.zeros(reward.shape)
     for step in reversed(range(len(reward))):

@@ -102,7 +102,7 @@ def introspect(
         even=by_lineup(seen.even),
         moved_alike=by_episode(seen.alike),
         moved_other=by_episode(seen.other),
-        infers=seen.inferred.shape[-1] > 0,
+        infers=focal.actor.context.infers,
         models=models,
     )
 

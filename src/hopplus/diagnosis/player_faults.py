@@ -83,6 +83,6 @@ def build_in(name: str | None, actor: Actor) -> Actor:
         return actor
     if name not in PLAYER_FAULTS:
         raise ConfigError(f"--fault is {name!r} but must be one of {', '.join(PLAYER_FAULTS)}")
-    if not actor.context.size:
+    if not actor.context.infers:
         raise ConfigError(f"--fault {name} is about what is inferred: {actor.name} infers nothing")
     return PLAYER_FAULTS[name].actor(actor)

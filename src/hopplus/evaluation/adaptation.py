@@ -164,6 +164,10 @@ class FineTuning:
         """The learner of the seats that learn, with anyone of those called in the others; and its
         update, which gives the rewards [T, L] of the focal seat and where episodes ended, too."""
         c = self.config.steady
+        if "episodes" in c.context_names:
+            raise ConfigError(
+                "who is told which episode of a trial it is in cannot go on learning there"
+            )
         rate = c.ppo.learning_rate if self.learning_rate is None else self.learning_rate
         end = c.ppo.entropy if c.ppo.entropy_end is None else c.ppo.entropy_end
         ppo = replace(

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from hopplus.config import ConfigError
 from hopplus.games import grid
 from hopplus.games.board_game import BoardGame, BoardState, check_count
 from hopplus.games.game import Target
@@ -121,6 +122,11 @@ class GatheringGame(BoardGame):
             check_count(target.letter, len(found), count)
             things += [*found, *[0] * (count - len(found))]
             there += [place < len(found) for place in range(count)]
+        found = [cell for cell, present in zip(things, there, strict=True) if present]
+        if len(set(found)) < len(found):
+            raise ConfigError("the layout has two things in a cell")
+        if self.returns and (~walls).sum() < self.config.pieces:
+            raise ConfigError("the layout has too few free cells for things to come back")
         cells, seats = jnp.asarray(things, jnp.int32), self.read_seats(board)
         return Things(walls, seats, **self.unplayed, things=cells, there=jnp.asarray(there))
 

@@ -181,7 +181,8 @@ class Learner:
 
     def improved(self, param_sets: PlayerParams) -> Improved:
         """What the policy's loss is to improve of parameters [sets, ...]."""
-        context = param_sets.context if self.actor.context.learned_by_policy else None
+        learned = self.actor.context.learned_by_policy
+        context = self.actor.context.learnable(param_sets.context) if learned else None
         return Improved(param_sets.policy, context)
 
     def _play(
@@ -224,7 +225,7 @@ class Learner:
         improved, optimiser, losses = self.improve(
             self.improved(param_sets), now.optimiser, given, now.updates, key_epochs
         )
-        context = param_sets.context if improved.context is None else improved.context
+        context = self.actor.context.with_learned(param_sets.context, improved.context)
         param_sets = replace(param_sets, policy=improved.policy, context=context, trusts=trusts)
         params = self.with_param_sets(now.params, param_sets)
         returns, episodes = self.log_episodes(now.returns, trajectory)
@@ -251,8 +252,8 @@ class Learner:
         present = jnp.concatenate([trajectory.present, present_after[None]])[:, :, seats]
         reward = self.credit(trajectory.outcome.reward, c.prosociality)[:, :, seats]
         reward = reward if social is None else reward + social
-        # Who regards others goes on gaining after it has left, so its value goes on too.
-        valued = jnp.ones_like(present) if c.regards_others else present
+        # Who goes on gaining after it has left has a value then, too.
+        valued = jnp.ones_like(present) if c.gains_after_leaving else present
         worth = self.worth_later(plays, trajectory)
         returns = game_returns(reward, value, valued, worth, c.gae_lambda)
         counted = ~self.unfinished(plays, trajectory) | (c.episodes == "any")
@@ -290,7 +291,7 @@ class Learner:
         """[T, B, n] bool, the return of a step hangs on the value at the end of the unroll."""
         present = jax.vmap(self.game.present)(plays.state)[:, self.seats]
         worth = self.worth_later(plays, trajectory)
-        return hangs_on_value(worth, present | self.config.regards_others)
+        return hangs_on_value(worth, present | self.config.gains_after_leaving)
 
     def values(self, param_sets: PlayerParams, memory: Memory, seen: View) -> jax.Array:
         """[B, n] what the learning seats hope for, with their memories and views [B, n, ...]."""

@@ -42,8 +42,9 @@ def replay_rows(context: Context, params: Params, part: Batch, seats: int, steps
         split = leaf.reshape(seats, -1, steps, *leaf.shape[2:])
         return jnp.moveaxis(split, 2, 1).reshape(-1, *leaf.shape[2:])
 
-    given = jax.tree.map(games, (part.before, part.view, part.begins, part.episode))
-    return rows(jax.vmap(context.replay, in_axes=(None, 0, 0, 0, 0))(params, *given))
+    played = (part.before, part.view, part.begins, part.episode)
+    given = jax.tree.map(games, (part.inferred, *played))
+    return rows(jax.vmap(context.relearned, in_axes=(None, 0, 0, 0, 0, 0))(params, *given))
 
 
 def minibatch_rows(

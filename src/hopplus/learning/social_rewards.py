@@ -1,5 +1,6 @@
 """Rewards that a seat learns from besides the game's own: what it makes of the others' gains, and
-of its influence on them. What is logged, evaluated and reported are the game's rewards alone."""
+of its influence on them. Returns that are logged,
+evaluated and reported are the game's; what values learn from has these rewards in it."""
 
 from dataclasses import dataclass
 
@@ -94,7 +95,8 @@ class SocialRewards:
             costs = inequity(gains, c.inequity.alpha, c.inequity.beta)
             parts["inequity"] = costs[:, :, seats], jnp.float32(-1), jnp.ones_like(present)
         if c.influence.weight:
-            risen = jnp.minimum(1.0, updates / max(1e-3, c.influence.warm_up / c.steps))
+            played = updates * float(c.steps)
+            risen = jnp.minimum(1.0, played / c.influence.warm_up if c.influence.warm_up else 1.0)
             nats = self.influence(param_sets, trajectory)
             parts["influence"] = nats, c.influence.weight * risen, present
         if not parts:

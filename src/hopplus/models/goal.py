@@ -23,7 +23,7 @@ import jax.numpy as jnp
 
 from hopplus.config import GoalConfig
 from hopplus.models.history import History
-from hopplus.models.nets import Body, Layers, Linear, binary_loss, make_body
+from hopplus.models.nets import Body, Layers, Linear, make_body, planes_loss
 from hopplus.models.part import Metrics
 from hopplus.types import Params, Sample, View, ViewShape
 
@@ -128,9 +128,8 @@ class GoalPart:
         return params.decoder(goal).reshape(self.shape)
 
     def reconstruction(self, logits: jax.Array, planes: jax.Array) -> jax.Array:
-        """[] how badly logits tell planes of the same shape: their cross-entropy. Of any numbers,
-        it is least where the logits are these numbers."""
-        return binary_loss(logits, planes if self.bits else jax.nn.sigmoid(planes)).sum()
+        """[] how badly logits tell planes of the same shape."""
+        return planes_loss(logits, planes, self.bits).sum()
 
     def policy(self, params: GoalPrior, view: View, goal: jax.Array) -> jax.Array:
         """[A] log-probabilities on the way to a goal; not with the reconstruction loss."""

@@ -235,3 +235,9 @@ class ActorCritic(eqx.Module):
 def binary_loss(logits: jax.Array, truth: jax.Array) -> jax.Array:
     """Cross-entropy of yes-or-no predictions, from logits and what is true."""
     return jax.nn.softplus(logits) - logits * truth
+
+
+def planes_loss(logits: jax.Array, planes: jax.Array, bits: bool) -> jax.Array:
+    """The same of what a view shows. Where that is not `bits` but any numbers, it is least where
+    the logits are these numbers."""
+    return binary_loss(logits, planes if bits else jax.nn.sigmoid(planes))

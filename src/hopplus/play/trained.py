@@ -42,6 +42,11 @@ class Trained:
                 f"{self.actor.name} has learned to value more than its own rewards, and a search"
                 " looks for these"
             )
+        if asked.simulations and self.config.ppo.trial_discount:
+            raise ConfigError(
+                f"{self.actor.name} has learned to value later episodes too, and a search ends with"
+                " this one"
+            )
         return with_search(self.actor, game, asked.valuing(self.search.worth))
 
 

@@ -86,7 +86,7 @@ def compare_targets(learner: Learner, lesson: Lesson) -> TargetErrors:
     present = trajectory.present[:, :, seats]
     reward = shared_reward(trajectory.outcome.reward, c.prosociality)[:, :, seats]
     worth = learner.worth_later(lesson.plays, trajectory)
-    if c.prosociality > 0:  # who has left goes on gaining
+    if c.gains_after_leaving:
         present = jnp.ones_like(present)
     # Only what ends within the lesson: nothing then hangs on the value at its end.
     counted = np.asarray(present & ~hangs_on_value(worth, jnp.ones_like(present[0])))

@@ -46,6 +46,19 @@ class Context:
         player's."""
         return learned.context
 
+    def learnable(self, params: Params) -> Params | None:
+        """Those of its parameters that the policy's loss improves; None for none."""
+        return params if self.learned_by_policy else None
+
+    def with_learned(self, params: Params, learned: Params | None) -> Params:
+        """All of them with these in their place."""
+        return params if learned is None else learned
+
+    @property
+    def infers(self) -> bool:
+        """Whether it says anything about anyone."""
+        return self.size > 0
+
     def start(self) -> Memory:
         """What is remembered before a trial's first step."""
         return ()
@@ -71,6 +84,11 @@ class Context:
         """[T, B, n, size] what models of the others learn with in place of the context of these
         learning seats, now that it is known how things went on."""
         return context
+
+    def relearned(self, learned: Params, said: jax.Array, *played: Any) -> jax.Array:
+        """[T, size] as `replay`, of those parameters that the policy's loss improves; `said`
+        [T, size] is what there was in play."""
+        return self.replay(learned, *played)
 
     def replay(
         self, params: Params, before: Memory, views: View, begins: jax.Array, episode: jax.Array

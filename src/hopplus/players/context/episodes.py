@@ -20,6 +20,10 @@ class EpisodesContext(NoContext):
         return 1
 
     @property
+    def infers(self) -> bool:
+        return False  # a number that everyone could count
+
+    @property
     def carries(self) -> bool:
         return True
 

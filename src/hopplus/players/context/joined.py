@@ -38,6 +38,10 @@ class JoinedContext(Context):
         return sum(one.size for one in self.contexts)
 
     @property
+    def infers(self) -> bool:
+        return any(one.infers for one in self.contexts)
+
+    @property
     def carries(self) -> bool:
         return any(one.carries for one in self.contexts)
 
@@ -90,13 +94,23 @@ class JoinedContext(Context):
         later = self._each(lambda one, part: one.known_later(part, outcome, seats), parts)
         return jnp.concatenate(later, axis=-1)
 
-    def replay(
-        self, params: Params, before: Memory, views: View, begins: jax.Array, episode: jax.Array
-    ) -> jax.Array:
-        said = self._each(
-            lambda one, own, kept: one.replay(own, kept, views, begins, episode), params, before
-        )
-        return jnp.concatenate(said, axis=-1)
+    def learnable(self, params: Params) -> Params | None:
+        return self._each(lambda one, own: one.learnable(own), params)
+
+    def with_learned(self, params: Params, learned: Params | None) -> Params:
+        if learned is None:
+            return params
+        return self._each(lambda one, own, new: one.with_learned(own, new), params, learned)
+
+    def relearned(self, learned: Params, said: jax.Array, *played: Any) -> jax.Array:
+        """Those that the policy does not teach say what they said in play."""
+        before, *seen = played
+
+        def again(one: Context, own: Params, part: jax.Array, kept: Memory) -> jax.Array:
+            return one.relearned(own, part, kept, *seen) if one.learned_by_policy else part
+
+        parts = tuple(jnp.split(said, self._ends[:-1], axis=-1))
+        return jnp.concatenate(self._each(again, learned, parts, before), axis=-1)
 
 
 def join(*contexts: Context) -> Context:

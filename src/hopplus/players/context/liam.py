@@ -10,7 +10,7 @@ import jax.numpy as jnp
 
 from hopplus.config import LiamConfig
 from hopplus.models.history import given, seen_size
-from hopplus.models.nets import LASTING, Gru, Layers, Linear, binary_loss
+from hopplus.models.nets import LASTING, Gru, Layers, Linear, planes_loss
 from hopplus.models.part import Metrics
 from hopplus.players.context.context import Context
 from hopplus.types import View, ViewShape
@@ -32,6 +32,7 @@ class LiamContext(Context):
     seats: int
     actions: int
     config: LiamConfig
+    bits: bool = True  # views are 0 and 1, and not any numbers
 
     @property
     def size(self) -> int:
@@ -71,8 +72,9 @@ class LiamContext(Context):
     def losses(self, params: Liam, context: jax.Array, seen: View, joint: jax.Array) -> Metrics:
         """[N - 1] of each other: how badly its view `seen` [N - 1, ...] and its action are told."""
         planes, acts = self.decode(params, context)
+        truth = seen.planes.reshape(planes.shape)
         log_probs = jax.nn.log_softmax(jnp.where(seen.legal, acts, -jnp.inf))
         return {
-            "observation": binary_loss(planes, seen.planes.reshape(planes.shape)).sum(axis=1),
+            "observation": planes_loss(planes, truth, self.bits).sum(axis=1),
             "action": -jnp.take_along_axis(log_probs, joint[:, None], axis=1)[:, 0],
         }

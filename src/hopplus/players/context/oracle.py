@@ -28,7 +28,7 @@ class OracleContext(Context):
         return True
 
     def init(self, key: jax.Array) -> jax.Array:
-        return jnp.array(1.0)  # [] a number, so that it can stand beside parameters that learn
+        return jnp.array(True)  # [] bool
 
     def start(self) -> jax.Array:
         return jnp.zeros(self.size)
@@ -39,7 +39,7 @@ class OracleContext(Context):
     def infer(
         self, params: jax.Array, memory: jax.Array, view: View
     ) -> tuple[jax.Array, jax.Array]:
-        return memory, jnp.where(params > 0, memory, 0.0)
+        return memory, jnp.where(params, memory, 0.0)
 
     def about_others(self, context: jax.Array) -> jax.Array:
         return context.reshape(self.others, self.kinds)

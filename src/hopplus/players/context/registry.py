@@ -38,7 +38,8 @@ def _make_belief(game: Game, config: TrainConfig) -> Context:
 
 
 def _make_liam(game: Game, config: TrainConfig) -> Context:
-    return LiamContext(game.shape, game.seats, len(game.action_names), config.liam)
+    actions = len(game.action_names)
+    return LiamContext(game.shape, game.seats, actions, config.liam, has_board(game))
 
 
 def _make_oracle(game: Game, config: TrainConfig) -> Context:
