@@ -174,7 +174,7 @@ def test_whose_returns_are_whose(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     def returns(self: Certificate, param_sets: PlayerParams, *, oracle: bool) -> np.ndarray:
         leaf = np.asarray(jax.tree.leaves(param_sets)[0])
         marks = leaf.reshape(len(leaf), -1)[:, :1] + (0.5 if oracle else 0.0)
-        return np.tile(marks, len(COMPANIES))
+        return np.tile(marks, len(COMPANIES))[..., None]  # of one episode
 
     monkeypatch.setattr(certificate, "first_and_next", begun)
     monkeypatch.setattr(Certificate, "_returns", returns)
@@ -196,7 +196,7 @@ def test_whom_returns_are_among(monkeypatch: pytest.MonkeyPatch) -> None:
     def unplayed(_: object, seating: object, params: Any, plays: Play, steps: int) -> Any:
         return plays, (params, plays)
 
-    def told_apart(played: Any) -> Any:
+    def told_apart(played: Any, number: int) -> Any:
         params, plays = played
         oracle = params[0].context[0]
         mark = jax.tree.leaves(params[0])[0].reshape(-1)[0]
@@ -212,7 +212,7 @@ def test_whom_returns_are_among(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     among = np.array([100, 130, 220, 310])  # by the lineups' numbers 01, 31, 22, 13
     found = asked._returns(marked, oracle=False)
-    np.testing.assert_array_equal(found, among + np.arange(2)[:, None])
+    np.testing.assert_array_equal(found[..., 0], among + np.arange(2)[:, None])
     np.testing.assert_array_equal(asked._returns(marked, oracle=True), found + 0.5)
 
 

@@ -216,7 +216,9 @@ def test_what_is_said_of_a_game(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_game_with_sight_is_not_unequal(monkeypatch: pytest.MonkeyPatch) -> None:
     """It treats its seats alike; only its boards cannot be turned."""
+    game = make_game(replace(GAME, sight=1))
+    monkeypatch.setattr(StagHunt, "shape", game.shape)
     monkeypatch.setattr(StagHunt, "targets", property(lambda self: {}))  # random players will do
     settings = SeatsSettings(episodes=3000, symmetric=GAMES)
-    checks = game_checks(make_game(replace(GAME, sight=1)), settings, lambda note: None)
+    checks = game_checks(game, settings, lambda note: None)
     assert [check.fault for check in checks if check.fault] == []

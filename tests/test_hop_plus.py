@@ -55,6 +55,8 @@ def test_the_table_names_what_is_logged() -> None:
     metrics = plainly_learned()[3]
     assert AUXILIARY_MODELS.keys() == PARTS.keys()
     for name, row in AUXILIARY_MODELS.items():
+        if name == "liam":  # which stands in place of goals: test_liam.py has it
+            continue
         if row.learner:
             assert name == row.prefix
             assert {f"{row.prefix}/fill", f"{row.prefix}/fits"} <= metrics.keys()

@@ -27,7 +27,7 @@ from hopplus.games import make_game
 from hopplus.games.game import views
 from hopplus.games.stag_hunt import StagHuntState
 from hopplus.learning.auxiliary.learners import AuxiliaryLearners
-from hopplus.learning.auxiliary.transitions import transitions_of
+from hopplus.learning.auxiliary.transitions import EMPTY, transitions_of
 from hopplus.learning.from_run import make_learner
 from hopplus.learning.learner import Learner, Learning
 from hopplus.models.world import Board, Prediction, board_of
@@ -96,8 +96,13 @@ def random_like(shapes: Any, seed: int) -> Any:
 
 
 def zeros_like(shapes: Any) -> Any:
-    """Made by NumPy: JAX would compile a program for every shape."""
-    return jax.device_put(jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), shapes))
+    """Made by NumPy: JAX would compile a program for every shape. Buffers hold no step yet."""
+
+    def zeros(path: Any, leaf: Any) -> np.ndarray:
+        value = EMPTY if path and getattr(path[-1], "name", "") == "joint" else 0
+        return np.full(leaf.shape, value, leaf.dtype)
+
+    return jax.device_put(jax.tree_util.tree_map_with_path(zeros, shapes))
 
 
 def begun(learner: Learner) -> Learning:
@@ -126,6 +131,7 @@ def begun(learner: Learner) -> Learning:
         key=jax.random.key(2),
         updates=jnp.int32(0),
         replay=zeros_like(shapes.replay),
+        smoothed=zeros_like(shapes.smoothed),
     )
     return now
 

@@ -113,6 +113,8 @@ def load_entry_point(found: Any, what: str) -> Any:
 def import_named(name: str, what: str) -> Any:
     """The attribute that `module:attribute` names."""
     module, _, attribute = name.partition(":")
+    if not module:
+        raise ConfigError(f"{what} {name!r} names no module in front of the colon")
     # As `python -m` does: what lies where one works can be named. Behind all else, so that it takes
     # nobody's place.
     if os.getcwd() not in sys.path:
