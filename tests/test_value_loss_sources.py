@@ -16,11 +16,11 @@ from hopplus.diagnosis.value_loss.sources import (
     compare_targets,
     describe_sources,
 )
-from test_value_loss_words import evidence
 from tiny_diagnosis import (
     PPO,
     faulty,
 )
+from tiny_evidence import evidence
 
 
 def test_sources_by_hand() -> None:
