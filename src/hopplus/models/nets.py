@@ -207,7 +207,7 @@ class ActorCritic(eqx.Module):
         *,
         recalled_seats: int = 0,
     ) -> None:
-        """Given `goal` numbers beside the view, and the last actions of so many seats."""
+        """Given `goal` numbers along with the view, and the last actions of so many seats."""
         key_body, key_policy, key_value = jax.random.split(key, 3)
         self.recalls = recalled_seats > 0
         self.body = make_body(shape, config, key_body, recalled_seats * actions + goal)

@@ -156,15 +156,15 @@ def _add_goals(figures: dict[str, Any], lines: dict[str, str]) -> dict[str, str]
     """What goals tell, compared to what they tell untrained."""
     hits, loss = figures["hit_ratio"], figures["loss"]
     what = "cells" if loss == "reconstruction" else "actions"
-    beside = {
+    compared = {
         f"... of the best, {OBSERVERS[name]}": "{cross_entropy:.4f}".format_map(one)
         for name, one in figures["best"].items()
     }
     if "per_cell" in figures:
-        beside["... per cell of a plane"] = f"{figures['per_cell']:.4f}"
+        compared["... per cell of a plane"] = f"{figures['per_cell']:.4f}"
     found = {
         f"{loss} loss": f"{figures[loss]:.4f}",
-        **beside,
+        **compared,
         f"{what} told right": f"{figures['told_right']:.2%}",
         **lines,
         f"later goal's place visited in {hits['within']}": _share(hits["later"]),

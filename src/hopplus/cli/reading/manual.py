@@ -117,7 +117,7 @@ def read_manual(text: str) -> Manual:
 
 
 def _read_group(box: Sequence[str]) -> Group:
-    """A title, what it is about above a rule, and options, each with its explanation beside it or
+    """A title, what it is about above a rule, and options, each with its explanation next to it or
     below."""
     title, *lines = box
     title = title.removeprefix("what.")  # the name of a field, which says nothing to a reader

@@ -82,7 +82,7 @@ def shown(replay: Plain, place: Place, columns: int, *, colour: bool) -> list[st
     if place.helping:
         return [*lines, "", *HELP]
     thoughts = panel(replay, episode, place.step, place.seat)
-    wide = max(_width(line) for frame in frames for line in _board(frame))  # at all moments alike
+    wide = max(_width(line) for frame in frames for line in _board(frame))  # the same at every step
     if columns < wide + GAP + PANEL:
         return [*lines, *board, "", *thoughts]
     pairs = zip_longest(board, ["", *thoughts], fillvalue="")
