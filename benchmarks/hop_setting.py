@@ -74,6 +74,8 @@ class HopSetting:
     """Trials among each lineup, for each seed; the player sits in seat 0."""
     reference_steps: int = 16_000_000
     """Environment steps for which oracle and blind learn, as in hopplus certify."""
+    references: bool = True
+    """Measure oracle, blind and random, too; one of several processes is enough to do so."""
     episodes: int = 4096
     """Episodes that they are measured by, for each lineup."""
     runs: Path = Path("runs/hop-setting")
@@ -95,7 +97,7 @@ class HopSetting:
             FIXED: lineups(self.against or alike, game),
             LEARNING: lineups([",".join([LEARN] * others)], game),
         }
-        rows = self._references(wanted[FIXED])
+        rows = self._references(wanted[FIXED]) if self.references else []
         for name in self.only or PRESETS:
             run = train_in(self.runs / name, self._config(name))
             if run is None:

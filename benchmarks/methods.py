@@ -3,14 +3,17 @@ kinds of goals, and what might make a learner from search rise and fall. A row t
 trained again, and one that was stopped goes on."""
 
 import sys
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 
 from benchmarks import main
+from benchmarks.kept import keep_figures, read_figures
 from benchmarks.training import train_in
 from hopplus.cli.paged import show
 from hopplus.cli.reading.options import check_options
@@ -19,8 +22,10 @@ from hopplus.diagnosis.introspection import introspect
 from hopplus.evaluation.ablation import SMOOTHED, Row, Trace, measure, read_trace, rung_run
 from hopplus.evaluation.statistics import Estimate, estimate
 from hopplus.games import make_game
-from hopplus.learning.from_run import players_by_seed
+from hopplus.learning.compilation import first_and_next
+from hopplus.learning.from_run import make_learner, players_by_seed
 from hopplus.learning.train import FINAL
+from hopplus.play.seeds import seed_keys
 from hopplus.presets import PRESETS
 from hopplus.report.figures.evaluation import draw_ladder
 from hopplus.report.figures.palette import try_figure
@@ -28,10 +33,12 @@ from hopplus.report.json import page_json
 from hopplus.report.page import Column, Page, make_table
 from hopplus.runs.checkpoint import write_durably
 from hopplus.runs.folder import RunFolder, open_run
+from hopplus.runs.watchdog import say
 from hopplus.runtime import device_line
 
 STEPS = 500_000
 GATE = 0.2  # as imagination's
+ALONE, TIMED = "alone.json", 5  # where times are kept, and of how many updates they are
 TRIALS, TIME = 1024, 4  # of the probe: trials of an episode, and the step that is read
 PPO, HOP_PLUS, MCTS = (PRESETS[name] for name in ("ppo", "hop-plus", "hop-plus-mcts"))
 
@@ -192,12 +199,22 @@ class MethodsBench:
     """Where the runs are; several commands may share it, each with rows of its own."""
     train: bool = True
     """Train rows that are not done; without, the table has those that are."""
+    time: bool = False
+    """Time some updates of each row instead, with the machine to itself, and keep that for the
+    table: runs that were trained side by side have no wall time to compare."""
     json: bool = False
     """Print JSON instead of a table."""
 
     def run(self) -> int:
         check_options(seed=self.seed, seeds=self.seeds, steps=self.steps, seconds=self.seconds)
         names = choose(self.only)
+        if self.time:
+            for name in names:
+                seconds = time_update(self._config(name))
+                keep_figures(self.runs / ALONE, {name: {"seconds": seconds}})
+                say(f"{name}: {seconds:.3f} s an update")
+            return 0
+        alone = read_figures(self.runs / ALONE)
         done: dict[str, RunFolder] = {}
         for name in names:
             path, config = self.runs / name, self._config(name)
@@ -209,7 +226,10 @@ class MethodsBench:
                 done[name] = rung_run(path, config)
         if not done:
             raise ConfigError(f"no row is done in {self.runs}: leave --no-train out")
-        traces = [read_trace(name, name, run) for name, run in done.items()]
+        traces = [
+            replace(trace, **alone.get(trace.name, {}))
+            for trace in (read_trace(name, name, run) for name, run in done.items())
+        ]
         rows = measure(traces, self.level, self.seconds)
         found = [self._tried(*one) for one in zip(rows, traces, done.values(), strict=True)]
         machine = device_line()
@@ -260,6 +280,18 @@ class MethodsBench:
             for one in players.values()
         ]
         return estimate(np.array(found))
+
+
+def time_update(config: TrainConfig) -> float:
+    """Seconds of an update of all seeds, the middle one of some; compilation does not count."""
+    keys = seed_keys(config)
+    now, update = first_and_next(make_learner(config, {}), config, keys)
+    spent = []
+    for _ in range(TIMED + 1):
+        began = time.monotonic()
+        now = jax.block_until_ready(update(now)[0])
+        spent.append(time.monotonic() - began)
+    return float(np.median(spent[1:]))
 
 
 def choose(only: tuple[str, ...]) -> list[str]:

@@ -269,3 +269,28 @@ def test_episodes_of_a_trial_where_co_players_remember_it(tmp_path: Path) -> Non
     # Among who remembers nothing, one episode is as good as another.
     assert not Certificate(CONFIG, [("stag", "hare")]).conditional
     assert "trial_episodes" not in Certificate(CONFIG, [("stag", "hare")]).about
+
+
+def test_reference_players_look_ahead_over_the_trial(tmp_path: Path) -> None:
+    """Both know how far the trial has come; the oracle alone is told who the other is, of the kinds
+    that are named, and what it is after."""
+    game, ppo = CoinConfig(size=3, horizon=8), replace(CONFIG.ppo, trial_discount=1.0)
+    config = replace(CONFIG, game=game, trial=3, ppo=ppo)
+    kinds = ("cooperator", "grudger")
+    asked = Certificate(config, [(kind,) for kind in kinds], episodes=64, kinds=kinds)
+    for oracle in (True, False):
+        told = played(asked.drawing, oracle).act.inferred[:, :, 0]
+        assert told.shape[-1] == 2 + 2 + 1
+        assert np.unique(told[..., -1]).tolist() == [0, 0.5, 1]
+        assert told[..., :2].any() == told[..., 2:4].any() == oracle
+    found = asked.measure(tmp_path, lambda count, note: None)
+    assert not found.practised.any()
+    assert found.by_episode["oracle"].shape == (2, 2, 3)
+    np.testing.assert_allclose(found.oracle, found.by_episode["oracle"].mean(axis=-1))
+    gap = (found.oracle - found.blind).mean()
+    assert found.share.mean == pytest.approx(gap / found.oracle.mean())
+    again = read_references(asked.kept_at(tmp_path))
+    assert again.kinds == kinds
+    assert not again.practised.any()
+    with pytest.raises(ConfigError, match="stays for ever"):
+        Certificate(config, [("defector",)], kinds=kinds)

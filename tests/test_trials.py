@@ -24,6 +24,7 @@ from hopplus.games import make_game
 from hopplus.learning.from_run import make_learner
 from hopplus.learning.learner import Learning, Lesson
 from hopplus.learning.ppo import replay_rows
+from hopplus.play.rollout import rollout
 from hopplus.players.context.context import Context, NoContext, goal_size
 from hopplus.players.context.episodes import EpisodesContext
 from hopplus.players.context.joined import JoinedContext
@@ -31,7 +32,7 @@ from hopplus.players.context.oracle import OracleContext
 from hopplus.players.context.recurrent import RecurrentContext
 from hopplus.players.context.registry import make_context
 from hopplus.presets import PRESETS
-from hopplus.types import View
+from hopplus.types import Trajectory, View
 from refusals import refused
 from tiny_hop_plus import jit
 
@@ -64,19 +65,42 @@ def test_it_is_told_what_each_of_them_says() -> None:
     context = joined()
     kinds = [type(one) for one in context.contexts]
     assert kinds == [OracleContext, RecurrentContext, EpisodesContext]
-    assert context.size == 2 + 5 + 1
+    assert context.size == 4 + 5 + 1
     params = context.init(jax.random.key(0))
     memory = context.meet(context.start(), jnp.array([1]))
     memory, said = context.infer(params, memory, a_view())
-    assert said[:2].tolist() == [0, 1]  # the grudger, of two
+    assert said[:4].tolist() == [0, 1, 0, 0]  # the grudger, of two, and it has not acted
     alone = context.contexts[1]
     remembered = alone.infer(params[1], alone.start(), a_view())[1]
-    np.testing.assert_allclose(said[2:7], remembered)
+    np.testing.assert_allclose(said[4:9], remembered)
     assert np.abs(remembered).max() > 0
-    assert said[7] == 0
-    # Models of the others are told what is about each: who it is.
-    assert goal_size(context) == 2
-    assert context.about_others(said).tolist() == [[0, 1]]
+    assert said[9] == 0
+    # Models of the others are told what is about each: who it is, and what it was after.
+    assert goal_size(context) == 4
+    assert context.about_others(said).tolist() == [[0, 1, 0, 0]]
+
+
+def test_an_oracle_is_told_what_those_who_remember_the_trial_are_after() -> None:
+    """A grudger's name does not say whether it has been wronged: its last act does."""
+    learner = make_learner(replace(CONFIG, seats="learn,grudger|cooperator"), {})
+
+    def play(key: jax.Array) -> Trajectory:
+        first = learner.init(key)
+        return rollout(learner.game, learner.seating, first.params, first.plays, 24)[1]
+
+    found: Trajectory = jax.device_get(jit(play)(jax.random.key(0)))
+    told = found.act.inferred[:, :, 0, 2:4]
+    new = found.begins & (found.episode == 0)
+    assert (told[new] == 0).all()
+    np.testing.assert_array_equal(told[1:][~new[1:]], found.act.goal[:-1, :, 1][~new[1:]])
+    # Both of its moods are seen, and the second outlasts an episode.
+    later = found.begins & (found.episode > 0) & (found.choice[..., 1] == 0)
+    assert np.unique(told[later], axis=0).tolist() == [[0, 0], [1, 0]]
+    # Of players who remember nothing the name says all.
+    plain = replace(
+        CONFIG, seats="learn,cooperator|defector", context="oracle", memory=MemoryConfig()
+    )
+    assert make_context(make_game(plain.game), plain).size == 2 + 1
 
 
 def test_who_tells_nothing_of_the_others_is_passed_over() -> None:
@@ -99,7 +123,7 @@ def test_each_carries_on_as_it_would_alone(config: TrainConfig) -> None:
         before, memory = memory, context.carry(memory, a_view())
         kept = before[1] if config.memory.kind == "trial" else jnp.zeros(5)
         np.testing.assert_array_equal(memory[1], kept)
-        assert memory[0].tolist() == [0, 1]
+        assert memory[0].tolist() == [0, 1, 0, 0]
     assert shares == [0, 0.5, 1, 1]  # a longer trial than it knows stays at its last episode
 
 

@@ -11,6 +11,7 @@ from hopplus.evaluation.certificate import Certificate
 from hopplus.games import make_game
 from hopplus.games.game import board_size
 from hopplus.learning.from_run import find_background_players
+from hopplus.play.seating import options
 from hopplus.players.scripted import mixed_names
 from hopplus.report.pages.adaptation import certificate_page
 from hopplus.runs.progress import Progress
@@ -30,6 +31,9 @@ class Certify:
     """Environment steps for which the players of each seed learn."""
     trial: int = 5
     """Episodes that they learn against the same co-players, before another is drawn."""
+    kinds: str | None = None
+    """Who is drawn for each seat of the others while they learn, as cooperator|grudger; the game's
+    scripted players when not given, with conditional in --against those too that it adds."""
     against: tuple[str, ...] = ("all",)
     """The lineups to be measured among, one name per other seat: stag,stag,hare
     runs/a@1,switch,hare ...; all for every mixture of the game's scripted players, conditional with
@@ -58,14 +62,18 @@ class Certify:
             trial=self.trial,
         )
         game = make_game(self.game)
-        wanted = lineups(self.against, game)
-        if len({*mixed_names(game), *(name for lineup in wanted for name in lineup)}) < 2:
+        kinds = tuple(options(self.kinds)) if self.kinds else ()
+        if not kinds and "conditional" in self.against:
+            kinds = mixed_names(game, "conditional")
+        wanted = lineups(self.against, game, kinds)
+        everyone = [*(kinds or mixed_names(game)), *(name for one in wanted for name in one)]
+        if len(set(everyone)) < 2:
             raise ConfigError(
                 f"whom one faces can only matter among several, and {game.name} has"
-                f" {mixed_names(game)[0]} players alone: name others in --against"
+                f" {everyone[0]} players alone: name others in --against"
             )
-        background = find_background_players([name for lineup in wanted for name in lineup])
-        asked = Certificate(config, wanted, background, self.episodes)
+        background = find_background_players(everyone)
+        asked = Certificate(config, wanted, background, self.episodes, kinds)
         path = asked.kept_at(self.out)
         with Progress("certifying", asked.total_steps, "steps", where=path) as progress:
             found = asked.measure(self.out, progress.advance)

@@ -32,7 +32,7 @@ from hopplus.play.names import full_name, is_background
 from hopplus.play.seating import split_names
 from hopplus.play.trained import Trained
 from hopplus.players.mixture import Mixture
-from hopplus.players.scripted import Mixed, scripted
+from hopplus.players.scripted import Mixed, mixed_names, scripted
 
 Got = tuple[jax.Array, jax.Array]  # [T, L] rewards, and where episodes ended
 Update = Callable[[Learning], tuple[Learning, Got]]
@@ -80,13 +80,16 @@ class Adaptation:
         }
 
 
-def lineups(against: Sequence[str], game: Game) -> list[Names]:
+def lineups(against: Sequence[str], game: Game, kinds: Sequence[str] = ()) -> list[Names]:
     """The names of everyone besides the focal player, from the next seat on; `all` are all mixtures
-    of the game's scripted players, `conditional` those with more who remember the trial."""
+    of these kinds, or of the game's scripted players, `conditional` of more who remember the
+    trial."""
     found: list[Names] = []
     for names in against:
-        if names in ("all", "conditional"):
-            found += mixtures(game, cast(Mixed, names))
+        if names == "all" and kinds:
+            found += mixtures(game, kinds)
+        elif names in ("all", "conditional"):
+            found += mixtures(game, mixed_names(game, cast(Mixed, names)))
         else:
             called = split_names(names, game.seats - 1, others=True)
             found.append(tuple(_called(name, 1 + place, game) for place, name in enumerate(called)))

@@ -1,9 +1,10 @@
 """Does it matter whom one plays with? Players who are shown, and players who are not.
 
 Everyone learns by plain PPO, without memory, for as many steps. `oracle` is shown who the others
-are and `blind` is not; both learn as others do in trials, among mixtures of the game's scripted
-players that are drawn for each. Among co-players of anyone else, another `oracle` has learned among
-all such co-players that is asked for. `random` is a policy before its first update.
+are and, where they remember the trial, what they are after; `blind` is not. Both learn as others do
+in trials, among mixtures of some kinds of players that are drawn for each, the game's scripted ones
+unless others are named. Among co-players of anyone else, another `oracle` has learned among all
+such co-players that is asked for. `random` is a policy before its first update.
 """
 
 import hashlib
@@ -21,7 +22,7 @@ import numpy as np
 from hopplus.config import FOR_EVER, MIXED, ConfigError, TrainConfig, to_json
 from hopplus.evaluation.evaluate import first_episodes
 from hopplus.evaluation.references import SHOWN, References, digest, read_references
-from hopplus.evaluation.trials import Names, beyond_mixtures, facing
+from hopplus.evaluation.trials import Names, beyond, facing
 from hopplus.games import make_game
 from hopplus.learning.compilation import first_and_next
 from hopplus.learning.from_run import make_learner
@@ -29,7 +30,10 @@ from hopplus.learning.learner import Learner
 from hopplus.play.rollout import rollout, start
 from hopplus.play.seeds import seed_keys
 from hopplus.play.trained import Trained
-from hopplus.players.context.oracle import OracleContext
+from hopplus.players.context.context import Context
+from hopplus.players.context.episodes import EpisodesContext
+from hopplus.players.context.joined import join
+from hopplus.players.context.registry import tell_all
 from hopplus.players.mixture import Mixture
 from hopplus.players.parameters import PlayerParams
 from hopplus.players.scripted import mixed_names, scripted
@@ -49,12 +53,19 @@ class Certificate:
     lineups: Sequence[Names]
     background: Mapping[str, Trained] = field(default_factory=dict)  # of those lineups, by name
     episodes: int = 4096  # that each is measured by, among each lineup
+    kinds: tuple[str, ...] = ()  # who is drawn while both learn; the game's own when empty
 
     def __post_init__(self) -> None:
         config = self.config
-        if config.parts or config.context_names != ("none",) or config.search.simulations:
+        own = set(config.context_names) - {"none", "episodes"}
+        if config.parts or own or config.search.simulations:
             raise ConfigError(
                 "reference players are plain PPO: leave parts, context, memory and search out"
+            )
+        if config.ppo.trial_discount and self.others.any():
+            raise ConfigError(
+                "--ppo.trial-discount needs trials, and who is of none of the kinds stays for ever:"
+                " name it in --kinds, or leave it out of --against"
             )
         if not self.lineups:
             raise ConfigError("--against names no lineup")
@@ -73,7 +84,8 @@ class Certificate:
             "lineups": [list(lineup) for lineup in self.lineups],
             "background": {name: digest(one.params) for name, one in self.background.items()},
             "episodes": self.episodes,
-            **({"trial_episodes": self.numbers} if self.conditional else {}),
+            **({"trial_episodes": self.numbers, "means": "of trials"} if self.conditional else {}),
+            **({"kinds": list(self.kinds)} if self.kinds else {}),
         }
 
     def kept_at(self, folder: Path) -> Path:
@@ -84,13 +96,13 @@ class Certificate:
     @cached_property
     def others(self) -> np.ndarray:
         """[K] bool, lineups with anyone who is not in the mixtures."""
-        return beyond_mixtures(self.lineups, make_game(self.config.game))
+        return beyond(self.lineups, self._kinds)
 
     @cached_property
     def conditional(self) -> bool:
         """Whether anyone of the lineups remembers the trial, so that its episodes differ."""
         game = make_game(self.config.game)
-        names = {name for lineup in self.lineups for name in lineup} - self.background.keys()
+        names = set(self._called) - self.background.keys()
         return any(scripted(name, game).carries for name in names)
 
     @property
@@ -137,11 +149,13 @@ class Certificate:
             returns["oracle"] = np.where(self.others[:, None], of_others, returns["oracle"])
         lineups = [tuple(one) for one in self.lineups]
         background = self.about["background"]
-        # Returns are those of a trial's first episode, as if there was no other.
-        first = {name: found[..., 0] for name, found in returns.items()}
-        by_episode = returns if self.conditional else {}
         return References(
-            self.config.game, lineups, **first, background=background, by_episode=by_episode
+            self.config.game,
+            lineups,
+            **{name: found.mean(axis=-1) for name, found in returns.items()},
+            background=background,
+            by_episode=returns if self.conditional else {},
+            kinds=self.kinds,
         )
 
     def _learned(
@@ -184,14 +198,21 @@ class Certificate:
 
     def _learner(self, called: Sequence[str], trial: int) -> Learner:
         seats = ["learn", *[MIXED.join(called)] * (self.config.game.seats - 1)]
-        config = replace(self.config, train_against=None, seats=",".join(seats), trial=trial)
+        ppo = self.config.ppo
+        if trial == FOR_EVER:  # no trial comes to an end, and nobody learns there to look ahead
+            ppo = replace(ppo, trial_discount=0.0)
+        config = replace(
+            self.config, ppo=ppo, train_against=None, seats=",".join(seats), trial=trial
+        )
         background = {name: one for name, one in self.background.items() if name in called}
-        oracle = OracleContext(config.game.seats - 1, len(self._called))
-        return make_learner(config, background, context=oracle)
+        told: Context = tell_all(make_game(config.game), len(self._called), self._called)
+        if self.config.ppo.trial_discount:
+            told = join(told, EpisodesContext(config.game.seats - 1, self.config.trial))
+        return make_learner(config, background, context=told)
 
     @cached_property
     def _kinds(self) -> tuple[str, ...]:
-        return mixed_names(make_game(self.config.game))
+        return self.kinds or mixed_names(make_game(self.config.game))
 
     @cached_property
     def _called(self) -> list[str]:
@@ -252,7 +273,7 @@ def _is_oracle(
     """The parameters of everyone with the learner an oracle or not; the flags broadcast over its
     own."""
     param_sets: PlayerParams = params[learner.learning]
-    flags = jnp.broadcast_to(oracle, param_sets.context.shape)
+    flags = jax.tree.map(lambda leaf: jnp.broadcast_to(oracle, leaf.shape), param_sets.context)
     return learner.with_param_sets(params, replace(param_sets, context=flags))
 
 

@@ -12,9 +12,10 @@ import numpy as np
 
 from hopplus.config import ConfigError, GameConfig, TrainConfig, from_json
 from hopplus.evaluation.statistics import Estimate, estimate
-from hopplus.evaluation.trials import Names, beyond_mixtures
+from hopplus.evaluation.trials import Names, beyond
 from hopplus.games import make_game
 from hopplus.play.trained import Trained
+from hopplus.players.scripted import mixed_names
 from hopplus.types import Params
 
 SHOWN = "is shown who the others are; blind is plain PPO in trials"  # what oracle means in files
@@ -22,7 +23,8 @@ SHOWN = "is shown who the others are; blind is plain PPO in trials"  # what orac
 
 @dataclass(frozen=True)
 class References:
-    """Returns of the first seat by seed and co-players, each a mean over many episodes."""
+    """Returns of the first seat by seed and co-players, each a mean over many episodes: of all that
+    a trial has, where some co-players remember it."""
 
     game: GameConfig
     lineups: list[Names]  # [K]
@@ -32,6 +34,7 @@ class References:
     background: Mapping[str, str] = field(default_factory=dict)  # digests of learned ones, by name
     # [S, K, E] of every episode of a trial, by the players' name, where some co-players remember it
     by_episode: Mapping[str, np.ndarray] = field(default_factory=dict)
+    kinds: tuple[str, ...] = ()  # who was drawn while both learned, if not the game's own players
 
     @property
     def returns(self) -> dict[str, np.ndarray]:
@@ -41,7 +44,7 @@ class References:
     @property
     def practised(self) -> np.ndarray:
         """[K] bool, lineups that the oracle has learned among and blind has not."""
-        return beyond_mixtures(self.lineups, make_game(self.game))
+        return beyond(self.lineups, self.kinds or mixed_names(make_game(self.game)))
 
     def strangers(self, background: Mapping[str, Trained]) -> list[str]:
         """Those who go by the name of a background player that this was measured with, and are
@@ -65,6 +68,12 @@ class References:
     def gap(self) -> Estimate:
         """What the oracle gains on average over the mixtures, over seeds."""
         return estimate((self.oracle - self.blind)[:, self._compared].mean(axis=1))
+
+    @property
+    def share(self) -> Estimate:
+        """The same as a share of what the oracle has, over seeds."""
+        oracle, blind = (one[:, self._compared].mean(axis=1) for one in (self.oracle, self.blind))
+        return estimate((oracle - blind) / oracle.mean())
 
     def means_by_episode(self, name: str) -> list[Estimate]:
         """[E] returns of one of the players in each episode of a trial, as in `gap`."""
@@ -106,7 +115,8 @@ def read_references(path: Path) -> References:
             for found in (kept["returns"], kept.get("by_episode", {}))
         )
         known: dict[str, Any] = {**returns, "background": dict(kept["background"])}
-        return References(game, lineups, by_episode=by_episode, **known)
+        kinds = tuple(kept.get("kinds", ()))
+        return References(game, lineups, by_episode=by_episode, kinds=kinds, **known)
     except ConfigError:
         raise
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:

@@ -20,7 +20,7 @@ from hopplus.play.seating import Seating
 from hopplus.play.trained import Trained
 from hopplus.players.mixture import Mixture
 from hopplus.players.player import Player
-from hopplus.players.scripted import Mixed, mixed_names, scripted
+from hopplus.players.scripted import mixed_names, scripted
 from hopplus.types import Params
 
 Names = tuple[str, ...]  # of the others, from the seat after one's own on
@@ -102,15 +102,15 @@ class AtTheEnd:
 Score = ByEpisode | AtTheEnd  # what is read from streams
 
 
-def mixtures(game: Game, which: Mixed = "all") -> list[Names]:
-    """All combinations of the game's scripted players for the seats of the others."""
-    return list(combinations_with_replacement(mixed_names(game, which), game.seats - 1))
+def mixtures(game: Game, kinds: Sequence[str] = ()) -> list[Names]:
+    """All combinations of these players for the seats of the others, or of the game's scripted
+    ones."""
+    return list(combinations_with_replacement(kinds or mixed_names(game), game.seats - 1))
 
 
-def beyond_mixtures(lineups: Sequence[Names], game: Game) -> np.ndarray:
-    """[K] bool, those with anyone who is not in the mixtures."""
-    kinds = set(mixed_names(game))
-    return np.array([not set(lineup) <= kinds for lineup in lineups], bool)
+def beyond(lineups: Sequence[Names], kinds: Sequence[str]) -> np.ndarray:
+    """[K] bool, those with anyone who is of none of the kinds."""
+    return np.array([not set(lineup) <= set(kinds) for lineup in lineups], bool)
 
 
 def around(focal: str, lineup: Names, seat: int) -> Names:

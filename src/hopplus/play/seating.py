@@ -16,7 +16,7 @@ import numpy as np
 from hopplus.config import MIXED, ConfigError
 from hopplus.games.game import Game
 from hopplus.players.mixture import Mixture
-from hopplus.players.player import Player, alike
+from hopplus.players.player import Listener, Player, alike
 from hopplus.players.scripted import scripted
 from hopplus.types import Act, Memory, Params, View
 
@@ -73,7 +73,7 @@ class Seating:
         leading axis for its seats."""
         drawn = np.array([isinstance(player, Mixture) for player in self.players])
         who = jnp.where(drawn, choice, -1)
-        around = jnp.stack([jnp.roll(who, -seat)[1:] for seat in range(len(self.players))])
+        around = self._around(who)
         return tuple(
             jax.vmap(lambda others: player.meet(player.start(), others))(around[seats])  # noqa: B023
             for player, seats in self.groups
@@ -114,8 +114,17 @@ class Seating:
             memories.append(kept)
             acts.append(act)
         order = np.argsort(np.concatenate([seats for _, seats in self.groups]))
-        joined = jax.tree.map(lambda *leaves: jnp.concatenate(leaves)[order], *alike(acts))
+        joined: Act = jax.tree.map(lambda *leaves: jnp.concatenate(leaves)[order], *alike(acts))
+        after = self._around(joined.goal)
+        memories = [
+            jax.vmap(player.overhear)(kept, after[seats]) if isinstance(player, Listener) else kept
+            for (player, seats), kept in zip(self.groups, memories, strict=True)
+        ]
         return tuple(memories), joined
+
+    def _around(self, said: jax.Array) -> jax.Array:
+        """[N, N - 1, ...] of what is said of the seats [N, ...], for each the rest after it."""
+        return jnp.stack([jnp.roll(said, -seat, axis=0)[1:] for seat in range(len(self.players))])
 
 
 def seat_players(names: str, game: Game) -> Seating:

@@ -93,6 +93,9 @@ class Actor:
     def meet(self, memory: Memory, others: jax.Array) -> Memory:
         return self.context.meet(memory, others)
 
+    def overhear(self, memory: Memory, goals: jax.Array) -> Memory:
+        return self.context.overhear(memory, goals)
+
     def policy_and_value(
         self, policy: ActorCritic, view: View, context: jax.Array
     ) -> tuple[jax.Array, jax.Array]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -47,6 +47,15 @@ class Player(Protocol):
 
     def act(self, params: Params, memory: Memory, view: View, key: jax.Array) -> tuple[Memory, Act]:
         """Choose an action."""
+
+
+@runtime_checkable
+class Listener(Protocol):
+    """A player that may be told more than it sees, as an oracle is."""
+
+    def overhear(self, memory: Memory, goals: jax.Array) -> Memory:
+        """The memory after everyone has acted, given what those in the seats after its own were
+        after [N - 1, G]."""
 
 
 class Plain:

@@ -2,7 +2,7 @@
 suspect after another."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -19,10 +19,16 @@ from hopplus.diagnosis.finding import (
     run_checks,
 )
 from hopplus.diagnosis.pipeline import pipeline_checks
-from hopplus.diagnosis.seats.ablation import check_ablation, run_ablation
+from hopplus.diagnosis.seats.ablation import (
+    AGAIN,
+    SIGNIFICANT,
+    check_ablation,
+    run_ablation,
+)
 from hopplus.diagnosis.seats.fairness import Symmetry, compare_placement, compare_turns
 from hopplus.diagnosis.seats.ordering import (
     Ordering,
+    compare_direction,
     compare_runs,
     estimate_episodes,
     estimate_runs,
@@ -37,6 +43,7 @@ from hopplus.learning.auxiliary.table import AUXILIARY_MODELS
 SURE = 0.001  # p-value below which seats of a game or of models are said to differ
 REAL = 0.01  # p-value below which an ordering of returns is taken to be real
 WORTH = 0.1  # a gap between seats that one would want to know of
+UNLIKE = 0.05  # least spread of a model's figures, as a share of their mean, that could matter
 SHARE = 0.2  # the same of any game's returns, as a share of their spread: a small effect (Cohen)
 SEEDS = 5  # that are advised, if they are enough
 
@@ -85,11 +92,22 @@ class SeatsEvidence:
         steps, fewer = self.settings.ablation_steps, self.settings.fewer_rungs
         return run_ablation(self.subject, self.fault, steps, fewer, self.on_step)
 
+    @property
+    def passing(self) -> bool:
+        """Whether fresh runs as long as these do not repeat their ordering, so that it was chance:
+        one run in a hundred has one. Shorter ones might end before it comes."""
+        if AGAIN not in self.ladder or self.settings.ablation_steps < self.subject.config.steps:
+            return False
+        return compare_direction(self.returns.samples, self.ladder[AGAIN].samples) >= SIGNIFICANT
+
 
 def check_returns(evidence: SeatsEvidence) -> Check:
     """Is there an ordering at all?"""
     found = check_order(evidence.returns)
     evidence.on_step("looked at returns")
+    if found.fault and evidence.passing:
+        says = f"{found.says} But fresh runs as long as these do not repeat it: it was chance."
+        return replace(found, says=says, fault=None)
     return found
 
 
@@ -247,12 +265,14 @@ def check_models(evidence: SeatsEvidence) -> Iterator[Check]:
         figures = np.mean(shown, axis=0)
         found = compare_runs(figures)
         cause = name != "explained"  # which is an effect of everything else
+        spread = np.ptp([seat.mean for seat in found.seats])
+        worth = spread > UNLIKE * abs(figures.mean())  # models of their own are never quite alike
         few = f"Train with --seeds {find_fewest_runs(figures.shape[1], SURE)} or more."
         yield Check(
             f"Models: {name}",
             f"By seat, {about}: {join((seat.mean for seat in found.seats), '.3g')}"
             f" (p-value {found.p_value:.3g}).",
-            "models-differ" if cause and found.p_value < SURE else None,
+            "models-differ" if cause and worth and found.p_value < SURE else None,
             found.as_json(),
             few if cause and found.least >= SURE else "",
             decides=False,  # it would only explain an ordering
@@ -261,7 +281,10 @@ def check_models(evidence: SeatsEvidence) -> Iterator[Check]:
 
 def check_parts(evidence: SeatsEvidence) -> Check | None:
     """Is an ordering that is real gone without some part?"""
-    return check_ablation(evidence.returns, evidence.ladder) if evidence.ladder else None
+    if not evidence.ladder:
+        return None
+    found = check_ablation(evidence.returns, evidence.ladder)
+    return replace(found, unknown="") if evidence.passing else found
 
 
 CHECKS: tuple[Callable[[SeatsEvidence], Found], ...] = (

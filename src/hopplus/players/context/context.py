@@ -68,6 +68,11 @@ class Context:
         after its own, of those possible. Only an oracle looks."""
         return memory
 
+    def overhear(self, memory: Memory, goals: jax.Array) -> Memory:
+        """The memory after everyone has acted, given what the others [N - 1, G] were after. Only an
+        oracle listens."""
+        return memory
+
     def carry(self, memory: Memory, view: View) -> Memory:
         """The memory before the next episode, from what was seen at the end of the last one."""
         return memory

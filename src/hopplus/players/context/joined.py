@@ -76,6 +76,9 @@ class JoinedContext(Context):
     def meet(self, memory: Memory, others: jax.Array) -> Memory:
         return self._each(lambda one, own: one.meet(own, others), memory)
 
+    def overhear(self, memory: Memory, goals: jax.Array) -> Memory:
+        return self._each(lambda one, own: one.overhear(own, goals), memory)
+
     def carry(self, memory: Memory, view: View) -> Memory:
         return self._each(
             lambda one, own: one.carry(own, view) if one.carries else one.start(), memory

@@ -12,16 +12,18 @@ from hopplus.types import View
 
 @dataclass(frozen=True)
 class OracleContext(Context):
-    """Which of so many possible players each other is. Its one parameter is whether it is told: who
-    is not, is given zeros, and learns as one without."""
+    """Which of so many possible players each other is, and what it was after in its last act: of
+    one that remembers the trial, its name alone does not say how it feels by now. The one parameter
+    is whether it is told: who is not, is given zeros, and learns as one without."""
 
     others: int  # N - 1
     kinds: int  # possible players
+    goals: int = 0  # that they may be after; 0 not to tell
     ignored_at_first: ClassVar[bool] = True
 
     @property
     def size(self) -> int:
-        return self.others * self.kinds
+        return self.others * (self.kinds + self.goals)
 
     @property
     def carries(self) -> bool:
@@ -34,7 +36,13 @@ class OracleContext(Context):
         return jnp.zeros(self.size)
 
     def meet(self, memory: jax.Array, others: jax.Array) -> jax.Array:
-        return jax.nn.one_hot(others, self.kinds).reshape(-1)
+        known = jax.nn.one_hot(others, self.kinds)
+        return jnp.pad(known, ((0, 0), (0, self.goals))).reshape(-1)  # nobody has acted yet
+
+    def overhear(self, memory: jax.Array, goals: jax.Array) -> jax.Array:
+        if not self.goals:
+            return memory
+        return self.about_others(memory).at[:, self.kinds :].set(goals).reshape(-1)
 
     def infer(
         self, params: jax.Array, memory: jax.Array, view: View
@@ -42,4 +50,4 @@ class OracleContext(Context):
         return memory, jnp.where(params, memory, 0.0)
 
     def about_others(self, context: jax.Array) -> jax.Array:
-        return context.reshape(self.others, self.kinds)
+        return context.reshape(self.others, self.kinds + self.goals)

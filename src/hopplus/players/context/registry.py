@@ -1,6 +1,6 @@
 """Contexts by name: how each is made for a game, from the settings of a run."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TypeAlias
 
 from hopplus.config import MIXED, ConfigError, TrainConfig
@@ -14,7 +14,7 @@ from hopplus.players.context.joined import join
 from hopplus.players.context.liam import LiamContext
 from hopplus.players.context.oracle import OracleContext
 from hopplus.players.context.recurrent import RecurrentContext
-from hopplus.players.scripted import mixed_names
+from hopplus.players.scripted import mixed_names, scripted
 from hopplus.registry import Registry
 
 MakeContext: TypeAlias = Callable[[Game, TrainConfig], Context]
@@ -44,10 +44,25 @@ def _make_liam(game: Game, config: TrainConfig) -> Context:
 
 def _make_oracle(game: Game, config: TrainConfig) -> Context:
     if config.train_against:
-        kinds = len(mixed_names(game, config.train_against))
+        drawn = [mixed_names(game, config.train_against)]
     else:
-        kinds = max(name.count(MIXED) + 1 for name in (config.seats or "").split(","))
-    return OracleContext(game.seats - 1, kinds)
+        drawn = [tuple(name.split(MIXED)) for name in (config.seats or "").split(",")]
+    everyone = {name.strip() for names in drawn for name in names}
+    return tell_all(game, max(map(len, drawn)), everyone - {"learn"})
+
+
+def tell_all(game: Game, kinds: int, names: Collection[str]) -> OracleContext:
+    """Which of so many kinds the others are, of these names; and what they are after, if any of
+    them remembers the trial."""
+
+    def remembers(name: str) -> bool:
+        try:
+            return scripted(name, game).carries
+        except ConfigError:  # it has learned: what it is after, it does not say
+            return False
+
+    goals = len(game.targets) if any(map(remembers, names)) else 0
+    return OracleContext(game.seats - 1, kinds, goals)
 
 
 def _make_episodes(game: Game, config: TrainConfig) -> Context:

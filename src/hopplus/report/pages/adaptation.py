@@ -79,7 +79,8 @@ def certificate_page(found: References, title: str) -> Page:
         sections.append(
             Section(
                 "By episode of the trial, over the same lineups as the mean",
-                "Neither oracle nor blind remembers anything; their co-players do.",
+                "Neither oracle nor blind remembers anything; their co-players do, and the oracle"
+                " is told what they are after.",
                 header=["", *(f"episode {number + 1}" for number in range(len(lost)))],
                 rows=[
                     *([name, *found.means_by_episode(name)] for name in found.by_episode),
@@ -90,7 +91,8 @@ def certificate_page(found: References, title: str) -> Page:
     drawn = ("oracle and blind by lineup", lambda: draw_certificate(found))
     return Page(
         f"hopplus certify: {title}",
-        f"Being told whom one faces brings {gap} on average",
+        f"Being told whom one faces brings {gap} on average"
+        + f", {found.share.mean:.0%} of what the oracle has" * (found.share.mean * gap.mean > 0),
         "good" if gap.mean > gap.half_width else "bad",
         lines,
         sections=[*sections, Section("By lineup", pictures=[drawn])],
