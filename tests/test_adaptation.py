@@ -15,6 +15,7 @@ from hopplus.config import (
     StagHuntConfig,
     default_game,
 )
+from hopplus.evaluation import adaptation
 from hopplus.evaluation.adaptation import Adaptation, FineTuning, lineups
 from hopplus.evaluation.certificate import Certificate, OnUpdate
 from hopplus.evaluation.references import References, read_references
@@ -223,21 +224,22 @@ def test_adapt(
 def test_online_begins_with_what_was_learned(remembering: Path) -> None:
     """In each trial it is its run's player, among the co-players that was named, that goes on."""
     run = open_run(remembering)
-    players = run_players(run, 1)
+    first, second = (run_players(run, seed) for seed in (0, 1))
     online = FineTuning(run.config(), unroll=6)
-    wanted = [("hare", "learn"), ("stag", "learn")]
-    found = online.streams(players, wanted, {}, 0, 12, 3, jax.random.key(0))
-    assert found.reward.shape == found.done.shape == (2, 3, 12)
-    assert found.done.any(axis=-1).all()  # twelve steps are the horizon
-    ((learner, update),) = online._made.values()  # one program for both
-    around = ("learn", "stag", "learn")
-    now = online._begun(learner, players, around, 3, jax.random.key(0))
+    learner, update = online._learner(("learn", "", "learn"), ["hare", "stag"], {}, 12, 0)
+    seated = [("learn", "hare", "learn"), ("learn", "stag", "learn")]
+    keys = list(jax.random.split(jax.random.key(0)))
+    pairs = [(0, 1), (1, 0)]
+    now = online._begun(learner, [first, second], seated, pairs, 3, keys)
     held = now.params[learner.learning]
-    for old, new in zip(jax.tree.leaves(players[0].params), jax.tree.leaves(held), strict=True):
-        assert new.shape[:2] == (3, 2)  # the run has one player, who sits in both seats
-        assert (new == old).all()
+    for which, own in enumerate((first, second)):
+        mine = jax.tree.map(lambda leaf: leaf[3 * which : 3 * which + 3], held)  # noqa: B023
+        for old, new in zip(jax.tree.leaves(own[0].params), jax.tree.leaves(mine), strict=True):
+            assert new.shape[:2] == (3, 2)  # the run has one player, who sits in both seats
+            assert (new == old).all()
     (mixture,) = (p for p, _ in learner.seating.groups if isinstance(p, Mixture))
-    assert [mixture.players[one].name for one in now.plays.choice[:, 0, 1]] == ["stag"] * 3
+    names = [mixture.players[one].name for one in now.plays.choice[:, 0, 1]]
+    assert names == ["stag"] * 3 + ["hare"] * 3
     before = jax.tree.map(np.asarray, held)
     after = update(now)[0].params[learner.learning]
     moved = [
@@ -246,3 +248,25 @@ def test_online_begins_with_what_was_learned(remembering: Path) -> None:
     ]
     assert (np.max(moved, axis=0) > 0).all()
     assert online.learns == "online, from its own steps, by PPO"
+
+
+def test_online_trials_side_by_side_are_those_one_by_one(
+    remembering: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = open_run(remembering)
+    players = [run_players(run, seed) for seed in (0, 1)]
+    online = FineTuning(run.config(), unroll=6)
+    wanted = [("hare", "learn"), ("stag", "learn"), ("stag", "stag")]
+    keys = list(jax.random.split(jax.random.key(0)))
+    told: list[int] = []
+    given: tuple[Any, ...] = (wanted, {}, 0, 12, 3, keys, lambda count, note: told.append(count))
+    found = online.streams(players, *given)
+    assert sum(told) == 2 * 3 * 3
+    assert [one.reward.shape for one in found] == [(3, 3, 12)] * 2
+    assert all(one.done.any(axis=-1).all() for one in found)  # twelve steps are the horizon
+    assert (found[0].reward != found[1].reward).any()
+    assert (found[0].reward[0] != found[0].reward[1]).any()
+    monkeypatch.setattr(adaptation, "MOST_TRIALS", 3)
+    for one, again in zip(found, online.streams(players, *given), strict=True):
+        np.testing.assert_array_equal(one.done, again.done)
+        np.testing.assert_allclose(one.reward, again.reward)

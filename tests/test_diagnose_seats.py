@@ -229,6 +229,9 @@ def test_a_model_that_is_worse_for_one_seat() -> None:
     dice = np.random.default_rng(0)
     even = 0.2 + 0.01 * dice.normal(size=(8, 3))
     worse = even + 0.1 * (np.arange(3) == 2)
+    hardly = 1.0 + 0.1 * even + 0.02 * (np.arange(3) == 2)  # sure, and of no account
+    assert [one.fault for one in check_models(logged(**{"opponent/accuracy": hardly}))] == [None]
+    assert compare_runs(hardly).p_value < 0.001
     found = {
         check.title: check.fault
         for check in check_models(

@@ -19,7 +19,7 @@ from hopplus.diagnosis.seats.checks import (
     check_order,
     diagnose_seats,
 )
-from hopplus.diagnosis.seats.ordering import compare_runs
+from hopplus.diagnosis.seats.ordering import Ordering, compare_runs
 from hopplus.diagnosis.subject import make_laboratory
 from hopplus.presets import PRESETS
 from test_diagnose_seats import runs
@@ -147,6 +147,32 @@ def test_a_fault_of_imagination_is_no_fault_without(monkeypatch: pytest.MonkeyPa
         assert len(run_ablation(subject, fault, 999, False, silent)) == (3 if fault.own else 4)
 
 
+def made_up(record: Any) -> Any:
+    learner, config = SimpleNamespace(game=None), SimpleNamespace(steps=1000)
+    return SimpleNamespace(name="made up", records=[record], learner=learner, config=config)
+
+
+@pytest.mark.parametrize(
+    ("steps", "again", "verdict"),
+    [
+        (1000, CALM, HEALTHY),
+        (999, CALM, "unexplained"),  # it might have come later
+        (1000, SURE, "unexplained"),
+    ],
+)
+def test_an_ordering_that_fresh_runs_as_long_do_not_repeat_was_chance(
+    steps: int, again: Ordering, verdict: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = (seats_checks.check_returns, seats_checks.check_parts)
+    monkeypatch.setattr("hopplus.diagnosis.seats.checks.CHECKS", kept)
+    monkeypatch.setattr(seats_checks, "run_ablation", lambda *given: {AGAIN: again})
+    record = {"episodes": [1] * len(FIRST.samples), "return_sum": FIRST.samples.tolist()}
+    settings = replace(SETTINGS, ablate=True, ablation_steps=steps)
+    found = diagnose_seats(made_up(record), NONE, settings, silent)
+    assert found.verdict.name == verdict
+    assert ("it was chance" in found.checks[0].says) == (verdict == HEALTHY)
+
+
 @pytest.mark.parametrize("ablate", [True, False])
 def test_parts_are_taken_away_only_to_explain(
     ablate: bool, monkeypatch: pytest.MonkeyPatch
@@ -160,9 +186,8 @@ def test_parts_are_taken_away_only_to_explain(
 
     def of(returns: np.ndarray) -> SeatsDiagnosis:
         record = {"episodes": [1] * len(returns), "return_sum": returns.tolist()}
-        learner = SimpleNamespace(game=None)
-        subject: Any = SimpleNamespace(name="made up", records=[record], learner=learner)
-        return diagnose_seats(subject, NONE, replace(SETTINGS, ablate=ablate), silent)
+        made: Any = made_up(record)
+        return diagnose_seats(made, NONE, replace(SETTINGS, ablate=ablate), silent)
 
     assert of(CALM.samples).ladder == {}
     assert of(CALM.samples).verdict.name == HEALTHY

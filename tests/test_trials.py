@@ -82,7 +82,8 @@ def test_it_is_told_what_each_of_them_says() -> None:
 
 def test_an_oracle_is_told_what_those_who_remember_the_trial_are_after() -> None:
     """A grudger's name does not say whether it has been wronged: its last act does."""
-    learner = make_learner(replace(CONFIG, seats="learn,grudger|cooperator"), {})
+    ppo = replace(PPO, games=64)
+    learner = make_learner(replace(CONFIG, seats="learn,grudger|cooperator", ppo=ppo), {})
 
     def play(key: jax.Array) -> Trajectory:
         first = learner.init(key)

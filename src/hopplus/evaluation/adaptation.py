@@ -5,7 +5,6 @@ It plays as it is, or goes on learning: then every trial is a learner of its own
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, cast
 
 import jax
@@ -33,9 +32,12 @@ from hopplus.play.seating import split_names
 from hopplus.play.trained import Trained
 from hopplus.players.mixture import Mixture
 from hopplus.players.scripted import Mixed, mixed_names, scripted
+from hopplus.types import Params
 
 Got = tuple[jax.Array, jax.Array]  # [T, L] rewards, and where episodes ended
 Update = Callable[[Learning], tuple[Learning, Got]]
+OnProgress = Callable[[int, str], None]  # trials that are done, and a note
+MOST_TRIALS = 256  # of those who learn, side by side
 LEARN = "learn"  # one of the others who goes on learning, too
 
 
@@ -113,11 +115,6 @@ class FineTuning:
     unroll: int = 32  # steps between updates
     learning_rate: float | None = None  # of the policy; that of the run when None
 
-    @cached_property
-    def _made(self) -> dict[Any, tuple[Learner, Update]]:
-        """Learners that were made before: seeds share their programs."""
-        return {}
-
     @property
     def learns(self) -> str:
         """What it learns from, for people."""
@@ -127,34 +124,42 @@ class FineTuning:
 
     def streams(
         self,
-        players: Mapping[int, Trained],
+        players: Sequence[Mapping[int, Trained]],
         lineups: Sequence[Names],
         background: Mapping[str, Trained],
         seat: int,
         steps: int,
         trials: int,
-        key: jax.Array,
-    ) -> Streams:
+        keys: Sequence[jax.Array],
+        on_progress: OnProgress = lambda count, note: None,
+    ) -> list[Streams]:
         """Play trials of so many steps, rounded up to whole updates, among each lineup, by learned
-        players of a run by seat. Where `learn` is among the others, the run's player of that seat
-        goes on learning, too."""
-        found = []
-        called = dict.fromkeys(name for names in lineups for name in names if name != LEARN)
-        for names in lineups:
-            seated = around(LEARN, names, seat)
-            pattern = tuple(LEARN if name == LEARN else "" for name in seated)
-            key_of = (pattern, *called, seat, steps)
-            if key_of not in self._made:
-                self._made[key_of] = self._learner(pattern, list(called), background, steps, seat)
-            learner, update = self._made[key_of]
-            now = self._begun(learner, players, seated, trials, key)
-            parts = []
-            for _ in range(-(-steps // self.unroll)):
-                now, part = update(now)
-                parts.append(jax.device_get(part))
-            found.append([np.concatenate(leaf)[:steps] for leaf in zip(*parts, strict=True)])
-        reward, done = (np.moveaxis(np.stack(one), 1, 2) for one in zip(*found, strict=True))
-        return Streams(reward, done)
+        players of a run by seat, for each of its seeds [S] with a key of its own. Where `learn` is
+        among the others, the run's player of that seat goes on learning, too."""
+        called = list(dict.fromkeys(name for names in lineups for name in names if name != LEARN))
+        seated = [around(LEARN, names, seat) for names in lineups]
+        patterns = [tuple(LEARN if name == LEARN else "" for name in names) for names in seated]
+        shape = (len(players), len(lineups), trials, steps)
+        reward, done = np.zeros(shape), np.zeros(shape, bool)
+        for pattern in dict.fromkeys(patterns):
+            there = [number for number, one in enumerate(patterns) if one == pattern]
+            pairs = [(seed, number) for seed in range(len(players)) for number in there]
+            learner, update = self._learner(pattern, called, background, steps, seat)
+            together = min(len(pairs), max(1, MOST_TRIALS // trials))  # pairs side by side
+            for first in range(0, len(pairs), together):
+                some = pairs[first : first + together]
+                padded = [some[number % len(some)] for number in range(together)]  # one program
+                now = self._begun(learner, players, seated, padded, trials, keys)
+                parts = []
+                for _ in range(-(-steps // self.unroll)):
+                    now, part = update(now)
+                    parts.append(jax.device_get(part))
+                got = [np.concatenate(leaf)[:steps].T for leaf in zip(*parts, strict=True)]
+                for place, (seed, number) in enumerate(some):
+                    own = slice(place * trials, (place + 1) * trials)
+                    reward[seed, number], done[seed, number] = (leaf[own] for leaf in got)
+                on_progress(trials * len(some), f"seat {seat}")
+        return [Streams(*one) for one in zip(reward, done, strict=True)]
 
     def _learner(
         self,
@@ -221,24 +226,34 @@ class FineTuning:
     def _begun(
         self,
         learner: Learner,
-        players: Mapping[int, Trained],
-        names: Names,
+        players: Sequence[Mapping[int, Trained]],
+        seated: Sequence[Names],
+        pairs: Sequence[tuple[int, int]],
         trials: int,
-        key: jax.Array,
+        keys: Sequence[jax.Array],
     ) -> Learning:
-        """[L] trials with the players of the run at their beginning."""
-        first: Learning = jax.jit(learner.init_all)(jax.random.split(key, trials))
-        spare = players[min(players)]
-        param_sets = [players.get(int(seat), spare).params for seat in learner.seats]
-        own = jax.tree.map(lambda *leaves: jnp.stack(leaves), *param_sets)  # [sets, ...]
-        replicas = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (trials, *leaf.shape)), own)
-        params = learner.with_param_sets(first.params, replicas)
+        """[L] so many trials of each pair of a seed, with the players of its run at their
+        beginning, and a lineup."""
+
+        def sets_of(learned: Mapping[int, Trained]) -> Params:
+            spare = learned[min(learned)]
+            param_sets = [learned.get(int(seat), spare).params for seat in learner.seats]
+            return jax.tree.map(lambda *leaves: jnp.stack(leaves), *param_sets)  # [sets, ...]
+
+        seeds = np.repeat([seed for seed, _ in pairs], trials)
+        boards = jnp.concatenate([jax.random.split(keys[seed], trials) for seed, _ in pairs])
+        first: Learning = jax.jit(learner.init_all)(boards)
+        own = jax.tree.map(lambda *leaves: jnp.stack(leaves), *map(sets_of, players))
+        params = learner.with_param_sets(first.params, jax.tree.map(lambda leaf: leaf[seeds], own))
         chosen = [
-            player.numbers([name])[0] if isinstance(player, Mixture) else 0
-            for player, name in zip(learner.seating.players, names, strict=True)
+            [
+                player.numbers([name])[0] if isinstance(player, Mixture) else 0
+                for player, name in zip(learner.seating.players, seated[number], strict=True)
+            ]
+            for _, number in pairs
         ]
-        seated = jnp.broadcast_to(jnp.array(chosen, jnp.int32), (trials, 1, len(chosen)))
-        return facing(learner, replace(first, params=params), seated)
+        choices = jnp.asarray(np.repeat(chosen, trials, axis=0)[:, None], jnp.int32)  # [L, 1, N]
+        return facing(learner, replace(first, params=params), choices)
 
 
 def adapt(
@@ -252,7 +267,7 @@ def adapt(
     search: SearchConfig,
     key: jax.Array,
     online: FineTuning | None = None,
-    on_progress: Callable[[int, str], None] = lambda count, note: None,
+    on_progress: OnProgress = lambda count, note: None,
 ) -> Adaptation:
     """Play trials among every lineup, for each of [S] seeds with its learned players by seat.
 
@@ -261,15 +276,20 @@ def adapt(
     returns = np.zeros((len(players), len(wanted), len(score.columns)))
     steps = score.steps_of(game.horizon)
     for seat in seats:
-        for number, learned in enumerate(players):
-            own_key = jax.random.fold_in(jax.random.fold_in(key, seat), number)
-            focal = learned.get(seat, learned[min(learned)])
-            if online:
-                known = {**learned, seat: focal}
-                streams = online.streams(known, wanted, background, seat, steps, trials, own_key)
-            else:
-                table, params = make_trials(game, focal, wanted, background, seat, search)
-                streams = table.streams(params, wanted, steps, trials, own_key)
-            on_progress(trials * len(wanted), f"seat {seat}, seed {number}")
-            returns[number] += score(streams) / len(seats)
+        own_keys = [
+            jax.random.fold_in(jax.random.fold_in(key, seat), number)
+            for number in range(len(players))
+        ]
+        focal = [learned.get(seat, learned[min(learned)]) for learned in players]
+        if online:
+            known = [{**one, seat: own} for one, own in zip(players, focal, strict=True)]
+            given = (background, seat, steps, trials, own_keys, on_progress)
+            streams = online.streams(known, wanted, *given)
+        else:
+            streams = []
+            for number, own in enumerate(focal):
+                table, params = make_trials(game, own, wanted, background, seat, search)
+                streams.append(table.streams(params, wanted, steps, trials, own_keys[number]))
+                on_progress(trials * len(wanted), f"seat {seat}, seed {number}")
+        returns += np.stack([score(one) for one in streams]) / len(seats)
     return Adaptation(list(wanted), score.columns, returns)

@@ -96,9 +96,10 @@ class SeatsEvidence:
     def passing(self) -> bool:
         """Whether fresh runs as long as these do not repeat their ordering, so that it was chance:
         one run in a hundred has one. Shorter ones might end before it comes."""
-        if AGAIN not in self.ladder or self.settings.ablation_steps < self.subject.config.steps:
+        again = self.ladder[AGAIN].samples if self.ladder else np.zeros((0, 0))
+        if not len(again) or self.settings.ablation_steps < self.subject.config.steps:
             return False
-        return compare_direction(self.returns.samples, self.ladder[AGAIN].samples) >= SIGNIFICANT
+        return compare_direction(self.returns.samples, again) >= SIGNIFICANT
 
 
 def check_returns(evidence: SeatsEvidence) -> Check:
