@@ -98,8 +98,15 @@ class HopSetting:
             LEARNING: lineups([",".join([LEARN] * others)], game),
         }
         rows = self._references(wanted[FIXED]) if self.references else []
+        left_out = []
         for name in self.only or PRESETS:
-            run = train_in(self.runs / name, self._config(name))
+            try:
+                run = train_in(self.runs / name, self._config(name))
+            except ConfigError as error:
+                if self.only:
+                    raise
+                left_out.append(f"without {name}: {error}")  # it cannot play this game
+                continue
             if run is None:
                 return 130
             rows.append(self._scored(name, run, wanted))
@@ -114,7 +121,11 @@ class HopSetting:
         payload = {"machine": machine, "rows": [one.as_json() for one in rows]}
         said = f"adaptation: the last {self.last} of {self.trial_steps:,} steps, learning online"
         page = Page(
-            "HOP's setting", said, sections=[make_table(title, columns, rows)], payload=payload
+            "HOP's setting",
+            said,
+            lines=left_out,
+            sections=[make_table(title, columns, rows)],
+            payload=payload,
         )
         return show(page, as_json=self.json)
 

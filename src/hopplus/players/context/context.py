@@ -133,7 +133,9 @@ class NoContext(Context):
 
 def goal_size(context: Context) -> int:
     """Numbers that models of the others are told about each."""
-    shape: Any = jax.eval_shape(context.about_others, jax.ShapeDtypeStruct((context.size,), float))
+    shape: Any = jax.eval_shape(
+        context.about_others, jax.ShapeDtypeStruct((context.size,), jnp.float32)
+    )
     return int(shape.shape[1])
 
 
