@@ -25,6 +25,8 @@ from hopplus.learning.from_run import run_players
 from hopplus.play.lineup import Lineup
 from hopplus.players.mixture import Mixture
 from hopplus.players.scripted import scripted
+from hopplus.report.figures.evaluation import draw_episodes
+from hopplus.report.pages.adaptation import adaptation_page
 from hopplus.runs.folder import open_run
 
 GAME = StagHunt(StagHuntConfig(size=3, seats=3, hares=2, horizon=12))
@@ -107,6 +109,41 @@ def test_the_share_of_the_gap_that_is_closed() -> None:
     alike = replace(known, blind=known.oracle + np.array([[0.1, 0.0], [-0.1, 0.0]]))
     assert found.closed(alike) is None  # no gap
     assert replace(found, lineups=places[2:], returns=returns[:, 2:]).closed(known) is None
+
+
+def test_the_way_to_best_responses_and_what_is_missing_there() -> None:
+    """Where episodes of a trial differ, each is held against the same one of the references."""
+    blind = np.array([[2.0, 0.0], [2.0, 0.0]])
+    best = np.array([[4.0, 1.0], [4.0, 1.0]])
+    places: list[Names] = [("stag", "stag"), ("hare", "hare")]
+    known = References(default_game(), places, best - 1, blind, blind, best=best)
+    assert known.aim == "best"
+    returns = np.array([[[2.0, 4.0], [1.0, 2.0]], [[2.0, 3.0], [1.0, 1.0]]])
+    found = Adaptation(places, ["episode 1", "episode 2"], returns)
+    # Best responses have 2.5 on average and blind 1; the player 1.5, then 3 and 2.
+    assert [one.mean for one in found.closed(known) or ()] == pytest.approx([1 / 3, 1.0])
+    assert [one.mean for one in found.regret(known) or ()] == pytest.approx([1.0, 0.0])
+    assert [one.mean for one in found.regret(known, True) or ()] == pytest.approx([1.0, 1.0])
+    later = {"best": np.stack([best, best + 3], -1), "blind": np.stack([blind, blind + 1], -1)}
+    told = replace(known, by_episode=later)
+    assert [one.mean for one in found.closed(told) or ()] == pytest.approx([1 / 3, 0.5 / 3.5])
+    assert [one.mean for one in found.regret(told) or ()] == pytest.approx([1.0, 3.0])
+    page = adaptation_page("a", found, told, "none")
+    table, curve, _ = page.sections
+    assert curve.title == "Episode by episode"
+    names = [row[0] for row in table.rows]
+    assert names[2:] == [
+        "mean",
+        "share of the way to best responses",
+        "regret",
+        "regret, added up",
+    ]
+    (axes,) = draw_episodes(found, told).axes
+    drawn = {line.get_label(): np.asarray(line.get_ydata()) for line in axes.get_lines()}
+    np.testing.assert_allclose(drawn["mean over lineups"], [1.5, 2.5])
+    np.testing.assert_allclose(drawn["best responses"], [2.5, 5.5])
+    np.testing.assert_allclose(drawn["blind"], [1.0, 2.0])
+    assert found.regret(replace(known, best=None)) is None
 
 
 @pytest.fixture(scope="module")

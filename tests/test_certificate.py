@@ -122,11 +122,19 @@ def test_who_learns_among_whom(monkeypatch: pytest.MonkeyPatch) -> None:
     for one, two in zip(*map(jax.tree.leaves, (own.plays.state, boards)), strict=True):
         np.testing.assert_array_equal(one, two[2])
     seen.clear()
-    asked._learned(asked.table, asked._apart, [True], "", lambda n, _: None)
+    apart = asked._facing(asked._chosen[asked.others])[None]
+    asked._learned(asked.table, apart, [True], "", lambda n, _: None)
     for now in seen:
         chosen = now.plays.choice[:, :, 1:]
         np.testing.assert_array_equal(chosen, np.tile([[3, 1], [1, 3]], (2, 32, 1)))
         assert now.params[0].context.all()
+    # Best responses: every replica of a seed is among one lineup alone.
+    seen.clear()
+    alone = np.stack([asked._facing(one[None]) for one in asked._chosen])
+    asked._learned(asked.table, alone, [True] * 4, "", lambda n, _: None)
+    for now in seen:
+        faced = np.asarray(now.plays.choice[:, :, 1:])
+        assert (faced == np.tile(asked._chosen, (2, 1))[:, None]).all()
 
 
 def test_the_blind_learn_as_plain_ppo_does() -> None:
@@ -154,7 +162,7 @@ def test_the_blind_learn_as_plain_ppo_does() -> None:
 
 def test_whose_returns_are_whose(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """With updates that mark everyone by replica, and returns that are the marks."""
-    asked = Certificate(CONFIG, COMPANIES)
+    asked = Certificate(CONFIG, COMPANIES, best=True)
 
     def begun(learner: Learner, config: TrainConfig, keys: jax.Array) -> tuple[Learning, Update]:
         first = jax.jit(learner.init_all)(keys)
@@ -171,10 +179,12 @@ def test_whose_returns_are_whose(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 
         return replace(first, params=learner.with_param_sets(first.params, param_sets)), update
 
-    def returns(self: Certificate, param_sets: PlayerParams, *, oracle: bool) -> np.ndarray:
+    def returns(
+        self: Certificate, param_sets: PlayerParams, rows: np.ndarray, *, oracle: bool
+    ) -> np.ndarray:
         leaf = np.asarray(jax.tree.leaves(param_sets)[0])
-        marks = leaf.reshape(len(leaf), -1)[:, :1] + (0.5 if oracle else 0.0)
-        return np.tile(marks, len(COMPANIES))[..., None]  # of one episode
+        marks = leaf.reshape(len(leaf), -1)[:, 0] + (0.5 if oracle else 0.0)
+        return marks[np.broadcast_to(rows, (2, len(COMPANIES)))][..., None]  # of one episode
 
     monkeypatch.setattr(certificate, "first_and_next", begun)
     monkeypatch.setattr(Certificate, "_returns", returns)
@@ -185,8 +195,15 @@ def test_whose_returns_are_whose(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     assert (found.oracle - 0.5).tolist() == [[3, 300, 3, 300], [9, 600, 9, 600]]
     assert found.blind.tolist() == [[6] * 4, [12] * 4]
     assert not found.random.any()
+    assert found.best is not None
+    assert (found.best - 0.5).tolist() == [[300, 600, 900, 1200], [1500, 1800, 2100, 2400]]
     again = asked.measure(tmp_path, lambda steps, note: played.append(steps))
     assert again.oracle.tolist() == found.oracle.tolist()
+    assert again.best is not None
+    assert again.best.tolist() == found.best.tolist()
+    header, rows = certificate_rows(found)
+    assert header[1] == "best response"
+    assert rows[1][1].mean == pytest.approx(1200.5)
 
 
 def test_whom_returns_are_among(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -211,9 +228,12 @@ def test_whom_returns_are_among(monkeypatch: pytest.MonkeyPatch) -> None:
         param_sets,
     )
     among = np.array([100, 130, 220, 310])  # by the lineups' numbers 01, 31, 22, 13
-    found = asked._returns(marked, oracle=False)
-    np.testing.assert_array_equal(found[..., 0], among + np.arange(2)[:, None])
-    np.testing.assert_array_equal(asked._returns(marked, oracle=True), found + 0.5)
+    of_seeds = np.arange(2)[:, None]
+    found = asked._returns(marked, of_seeds, oracle=False)
+    np.testing.assert_array_equal(found[..., 0], among + of_seeds)
+    np.testing.assert_array_equal(asked._returns(marked, of_seeds, oracle=True), found + 0.5)
+    each = np.array([[0, 1, 1, 0], [1, 0, 0, 1]])
+    np.testing.assert_array_equal(asked._returns(marked, each, oracle=False)[..., 0], among + each)
 
 
 def test_mixtures_and_practised_company_are_told_apart() -> None:
@@ -251,7 +271,8 @@ def test_episodes_of_a_trial_where_co_players_remember_it(tmp_path: Path) -> Non
     assert asked.conditional
     learner = asked.table
     first = jax.jit(learner.init_all)(seed_keys(config))
-    returns = asked._returns(first.params[learner.learning], oracle=False)
+    rows = np.arange(2)[:, None]
+    returns = asked._returns(first.params[learner.learning], rows, oracle=False)
     assert returns.shape == (2, 2, 3)
     lost = returns[..., 0] - returns[..., -1]  # [S, K]
     assert (lost[:, 0] > 1).all()
@@ -292,5 +313,12 @@ def test_reference_players_look_ahead_over_the_trial(tmp_path: Path) -> None:
     again = read_references(asked.kept_at(tmp_path))
     assert again.kinds == kinds
     assert not again.practised.any()
-    with pytest.raises(ConfigError, match="stays for ever"):
-        Certificate(config, [("defector",)], kinds=kinds)
+    # Who is of none of the kinds stays, and forgets all the same when a trial ends.
+    other = Certificate(config, [("tit-for-tat",)], kinds=("cooperator", "defector"))
+    assert other.others.all()
+    trials = played(other.table, True)
+    assert (trials.choice[..., 1] == trials.choice[:1, :, 1]).all()
+    new = trials.begins & (trials.episode == 0)
+    assert new.sum() > new.shape[1]  # each game has come to a second trial
+    assert not trials.memory[1][2].wrongs[new].any()
+    assert trials.memory[1][2].wrongs.any()

@@ -38,6 +38,8 @@ class Certify:
     """The lineups to be measured among, one name per other seat: stag,stag,hare
     runs/a@1,switch,hare ...; all for every mixture of the game's scripted players, conditional with
     those too whose acts depend on what happened in the trial (trusting and wary in Stag-Hunt)."""
+    best_response: bool = False
+    """Also learn a best response to each lineup, by a player of its own; all in one program."""
     seeds: int = 3
     """Independent runs."""
     seed: int = 0
@@ -73,7 +75,7 @@ class Certify:
                 f" {everyone[0]} players alone: name others in --against"
             )
         background = find_background_players(everyone)
-        asked = Certificate(config, wanted, background, self.episodes, kinds)
+        asked = Certificate(config, wanted, background, self.episodes, kinds, self.best_response)
         path = asked.kept_at(self.out)
         with Progress("certifying", asked.total_steps, "steps", where=path) as progress:
             found = asked.measure(self.out, progress.advance)

@@ -57,21 +57,45 @@ class Adaptation:
         """By column, over all lineups."""
         return [estimate(column) for column in self.returns.mean(axis=1).T]
 
-    def closed(self, known: References) -> list[Estimate] | None:
-        """By column, the share of the gap between blind and oracle that is closed, averaged over
-        the lineups that have been measured, over the seeds of the player; None where there is no
-        gap."""
+    def _shared(self, known: References) -> tuple[list[int], list[int]]:
+        """The places of the lineups that have been measured, here and there."""
         places = {lineup: place for place, lineup in enumerate(known.lineups)}
         held = [number for number, lineup in enumerate(self.lineups) if lineup in places]
-        if not held:
+        return held, [places[self.lineups[number]] for number in held]
+
+    def beside(self, known: References, name: str) -> np.ndarray | None:
+        """[S', C] mean returns of a reference player by its seeds and column, over the lineups that
+        have been measured; None where there are none, or no such player."""
+        _, there = self._shared(known)
+        if not there or name not in known.returns:
             return None
-        there = [places[self.lineups[number]] for number in held]
-        gap = estimate((known.oracle - known.blind)[:, there].mean(axis=1))
+        found: np.ndarray = known.in_columns(name, len(self.columns))[:, there].mean(axis=1)
+        return found
+
+    def closed(self, known: References) -> list[Estimate] | None:
+        """By column, the share of the way from blind to best responses that is made, or to the
+        oracle where these are not known, averaged over the lineups that have been measured, over
+        the seeds of the player; None where there is no way to go."""
+        held, _ = self._shared(known)
+        blind, aim = self.beside(known, "blind"), self.beside(known, known.aim)
+        if blind is None or aim is None:
+            return None
+        gap = estimate((aim - blind).mean(axis=1))
         if not gap.mean > 0 or gap.mean < gap.half_width < float("inf"):
             return None
         own = self.returns[:, held].mean(axis=1)  # [S, C]
-        shares = (own - known.blind[:, there].mean()) / gap.mean
+        shares = (own - blind.mean(axis=0)) / (aim - blind).mean(axis=0)
         return [estimate(column) for column in shares.T]
+
+    def regret(self, known: References, total: bool = False) -> list[Estimate] | None:
+        """By column, what best responses would have had more, over the same; up to each column with
+        `total`. None where they are not known."""
+        held, _ = self._shared(known)
+        best = self.beside(known, "best")
+        if best is None:
+            return None
+        lost = best.mean(axis=0) - self.returns[:, held].mean(axis=1)  # [S, C]
+        return [estimate(column) for column in (lost.cumsum(axis=1) if total else lost).T]
 
     def as_json(self) -> dict[str, Any]:
         return {

@@ -4,7 +4,9 @@ Everyone learns by plain PPO, without memory, for as many steps. `oracle` is sho
 are and, where they remember the trial, what they are after; `blind` is not. Both learn as others do
 in trials, among mixtures of some kinds of players that are drawn for each, the game's scripted ones
 unless others are named. Among co-players of anyone else, another `oracle` has learned among all
-such co-players that is asked for. `random` is a policy before its first update.
+such co-players that is asked for. `random` is a policy before its first update. And `best`, where
+it is asked for, are best responses: as many players as there are lineups, each of whom has learned
+among one of them alone.
 """
 
 import hashlib
@@ -54,6 +56,7 @@ class Certificate:
     background: Mapping[str, Trained] = field(default_factory=dict)  # of those lineups, by name
     episodes: int = 4096  # that each is measured by, among each lineup
     kinds: tuple[str, ...] = ()  # who is drawn while both learn; the game's own when empty
+    best: bool = False  # also learn a best response to each lineup
 
     def __post_init__(self) -> None:
         config = self.config
@@ -61,11 +64,6 @@ class Certificate:
         if config.parts or own or config.search.simulations:
             raise ConfigError(
                 "reference players are plain PPO: leave parts, context, memory and search out"
-            )
-        if config.ppo.trial_discount and self.others.any():
-            raise ConfigError(
-                "--ppo.trial-discount needs trials, and who is of none of the kinds stays for ever:"
-                " name it in --kinds, or leave it out of --against"
             )
         if not self.lineups:
             raise ConfigError("--against names no lineup")
@@ -86,6 +84,7 @@ class Certificate:
             "episodes": self.episodes,
             **({"trial_episodes": self.numbers, "means": "of trials"} if self.conditional else {}),
             **({"kinds": list(self.kinds)} if self.kinds else {}),
+            **({"best": True} if self.best else {}),
         }
 
     def kept_at(self, folder: Path) -> Path:
@@ -112,9 +111,10 @@ class Certificate:
 
     @property
     def total_steps(self) -> int:
-        """Environment steps of everyone who learns: oracle, blind, and oracle among others."""
-        replicas = self.config.seeds * (3 if self.others.any() else 2)
-        return replicas * self.config.updates * self.config.ppo.steps
+        """Environment steps of everyone who learns: oracle, blind, oracle among others, and best
+        responses."""
+        players = (3 if self.others.any() else 2) + self.best * len(self.lineups)
+        return self.config.seeds * players * self.config.updates * self.config.ppo.steps
 
     def measure(self, folder: Path, on_update: OnUpdate) -> References:
         """Train and measure everyone, or read what an earlier call with these settings has kept."""
@@ -132,21 +132,26 @@ class Certificate:
     def _measured(self, on_update: OnUpdate) -> References:
         table = self.table  # raises if it must, before anyone learns
         # Each seed has a replica that is an oracle and one that is not, which begin alike.
-        fresh, both = self._learned(
-            self.drawing, None, [True, False], "oracle and blind", on_update
-        )
-        of_blind = slice(1, None, 2)
+        flags = [True, False]
+        fresh, both = self._learned(self.drawing, None, flags, "oracle and blind", on_update)
+        of_seeds, count = np.arange(self.config.seeds)[:, None], len(self.lineups)
         on_update(0, "measuring")
         returns = {
-            "oracle": self._returns(_rows(both, slice(0, None, 2)), oracle=True),
-            "blind": self._returns(_rows(both, of_blind), oracle=False),
-            "random": self._returns(_rows(fresh, of_blind), oracle=False),
+            "oracle": self._returns(both, 2 * of_seeds, oracle=True),
+            "blind": self._returns(both, 2 * of_seeds + 1, oracle=False),
+            "random": self._returns(fresh, 2 * of_seeds + 1, oracle=False),
         }
         if self.others.any():
-            _, among = self._learned(table, self._apart, [True], "oracle among others", on_update)
+            apart = self._facing(self._chosen[self.others])[None]
+            _, among = self._learned(table, apart, [True], "oracle among others", on_update)
             on_update(0, "measuring")
-            of_others = self._returns(among, oracle=True)
+            of_others = self._returns(among, of_seeds, oracle=True)
             returns["oracle"] = np.where(self.others[:, None], of_others, returns["oracle"])
+        if self.best:
+            alone = np.stack([self._facing(one[None]) for one in self._chosen])
+            _, each = self._learned(table, alone, [True] * count, "best responses", on_update)
+            on_update(0, "measuring")
+            returns["best"] = self._returns(each, count * of_seeds + np.arange(count), oracle=True)
         lineups = [tuple(one) for one in self.lineups]
         background = self.about["background"]
         return References(
@@ -166,17 +171,18 @@ class Certificate:
         note: str,
         on_update: OnUpdate,
     ) -> tuple[PlayerParams, PlayerParams]:
-        """A whole run of replicas for every seed, of which some are oracles; alike but for that. In
-        each game the others [B, M] stay for ever; None to draw them. The parameters [L, ...] at its
-        beginning and at its end."""
+        """A whole run of replicas for every seed, of which some are oracles; alike but for that,
+        and for the others [R, B, M] who stay in each game of each; None to draw them. The
+        parameters [L, ...] at its beginning and at its end, seed by seed."""
         replicas = self.config.seeds * len(oracle)
         keys = jnp.repeat(seed_keys(self.config), len(oracle))
         now, update = first_and_next(learner, self.config, keys)
         # Updates take over what they are given.
         fresh = jax.tree.map(jnp.copy, now.params[learner.learning])
         if others is not None:
-            everyone = np.pad(others, ((0, 0), (1, 0)))  # the learner has no choice
-            now = facing(learner, now, jnp.asarray(np.tile(everyone, (replicas, 1, 1)), jnp.int32))
+            everyone = np.pad(others, ((0, 0), (0, 0), (1, 0)))  # the learner has no choice
+            seated = np.tile(everyone, (self.config.seeds, 1, 1))
+            now = facing(learner, now, jnp.asarray(seated, jnp.int32))
         flags = jnp.tile(jnp.array(oracle), self.config.seeds)[:, None]
         now = replace(now, params=_is_oracle(learner, now.params, flags))
         for _ in range(self.config.updates):
@@ -193,22 +199,19 @@ class Certificate:
     @cached_property
     def table(self) -> Learner:
         """Learns in the first seat; any scripted player, and anyone of the lineups, may sit in
-        the others, for ever."""
-        return self._learner(self._called, FOR_EVER)
+        the others, for ever. Where that matters there are trials all the same, after which the
+        same ones come again and have forgotten."""
+        trials = self.conditional or self.config.ppo.trial_discount
+        return self._learner(self._called, self.config.trial if trials else FOR_EVER, True)
 
-    def _learner(self, called: Sequence[str], trial: int) -> Learner:
+    def _learner(self, called: Sequence[str], trial: int, regulars: bool = False) -> Learner:
         seats = ["learn", *[MIXED.join(called)] * (self.config.game.seats - 1)]
-        ppo = self.config.ppo
-        if trial == FOR_EVER:  # no trial comes to an end, and nobody learns there to look ahead
-            ppo = replace(ppo, trial_discount=0.0)
-        config = replace(
-            self.config, ppo=ppo, train_against=None, seats=",".join(seats), trial=trial
-        )
+        config = replace(self.config, train_against=None, seats=",".join(seats), trial=trial)
         background = {name: one for name, one in self.background.items() if name in called}
         told: Context = tell_all(make_game(config.game), len(self._called), self._called)
         if self.config.ppo.trial_discount:
             told = join(told, EpisodesContext(config.game.seats - 1, self.config.trial))
-        return make_learner(config, background, context=told)
+        return make_learner(config, background, context=told, regulars=regulars)
 
     @cached_property
     def _kinds(self) -> tuple[str, ...]:
@@ -226,21 +229,19 @@ class Certificate:
         player = next(p for p in self.table.seating.players if isinstance(p, Mixture))
         return np.array([player.numbers(lineup) for lineup in self.lineups])
 
-    @property
-    def _apart(self) -> np.ndarray:
-        """[B, M] the lineups of others than the mixtures', spread over the games."""
-        chosen = self._chosen[self.others]
+    def _facing(self, chosen: np.ndarray) -> np.ndarray:
+        """[B, M] those lineups, by the numbers of who they are, spread over the games."""
         return np.resize(chosen, (self.config.ppo.games, chosen.shape[1]))
 
-    def _returns(self, param_sets: PlayerParams, *, oracle: bool) -> np.ndarray:
-        """[S, K, E] mean returns of parameters [S, ...] in the first seat, among each lineup, by
-        episode of a trial."""
+    def _returns(self, param_sets: PlayerParams, rows: np.ndarray, *, oracle: bool) -> np.ndarray:
+        """[S, K, E] mean returns of parameters [L, ...] in the first seat, by episode of a trial:
+        of which of them [S, 1] for each seed, or [S, K] also for each lineup."""
         seeds, count = self.config.seeds, len(self.lineups)
-        seat, lineup = np.divmod(np.arange(seeds * count), count)
-        choices = jnp.asarray(self._chosen[lineup], jnp.int32)
+        rows = np.broadcast_to(rows, (seeds, count)).reshape(-1)
+        choices = jnp.asarray(np.tile(self._chosen, (seeds, 1)), jnp.int32)
         boards = jax.random.fold_in(jax.random.key(self.config.seed), BOARDS)
         keys = jax.random.split(boards, seeds * count)
-        returns = self._played(_rows(param_sets, seat), choices, keys, jnp.full(len(seat), oracle))
+        returns = self._played(_rows(param_sets, rows), choices, keys, jnp.full(len(rows), oracle))
         by_seed: np.ndarray = np.asarray(returns, np.float64).reshape(seeds, count, -1)
         return by_seed
 

@@ -34,12 +34,34 @@ class References:
     background: Mapping[str, str] = field(default_factory=dict)  # digests of learned ones, by name
     # [S, K, E] of every episode of a trial, by the players' name, where some co-players remember it
     by_episode: Mapping[str, np.ndarray] = field(default_factory=dict)
+    best: np.ndarray | None = None  # [S, K] of best responses, where they were asked for
     kinds: tuple[str, ...] = ()  # who was drawn while both learned, if not the game's own players
 
     @property
     def returns(self) -> dict[str, np.ndarray]:
         """By the players' name."""
-        return {"oracle": self.oracle, "blind": self.blind, "random": self.random}
+        found = {"oracle": self.oracle, "blind": self.blind, "random": self.random}
+        return found if self.best is None else {"best": self.best, **found}
+
+    @property
+    def aim(self) -> str:
+        """Whose returns there is a way to from those of blind: best responses, if they are known,
+        and else the oracle."""
+        return "oracle" if self.best is None else "best"
+
+    @property
+    def aim_says(self) -> str:
+        """What a share of that way is called."""
+        if self.best is None:
+            return "share of the gap closed"
+        return "share of the way to best responses"
+
+    def in_columns(self, name: str, count: int) -> np.ndarray:
+        """[S, K, count] the same of a player by episode, where it was measured in so many."""
+        if name in self.by_episode and count <= self.by_episode[name].shape[-1]:
+            return self.by_episode[name][..., :count]
+        found = self.returns[name]
+        return np.broadcast_to(found[..., None], (*found.shape, count))
 
     @property
     def practised(self) -> np.ndarray:

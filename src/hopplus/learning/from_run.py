@@ -172,9 +172,11 @@ def make_learner(
     background: dict[str, Trained],
     warm_start: Mapping[str, Params] | None = None,
     context: Context | None = None,
+    regulars: bool = False,
 ) -> Learner:
     """The learner a configuration describes, with the trained players it names and the parts that
-    were learned before; with the context that it names, or that one."""
+    were learned before; with the context that it names, or that one. Whoever is drawn comes again
+    for every trial if these are `regulars`."""
     names = seat_names(config)
     if any("learn" in options(name) and name != "learn" for name in names):
         raise ConfigError("learn cannot be one of a mixture: a seat learns or it does not")
@@ -192,7 +194,7 @@ def make_learner(
     player = with_search(actor, game, config.search.valuing(config.ppo.discount))
     if isinstance(player, Planner):
         player = replace(player, shows_own=config.distil.value_target == "search")
-    lineup = make_lineup(names, game, background, player, trial=config.stays)
+    lineup = make_lineup(names, game, background, player, trial=config.stays, regulars=regulars)
     group = [player.name for player, _ in lineup.seating.groups].index("learn")
     seats = lineup.seating.groups[group][1]
     auxiliary = make_auxiliary_learners(config, game, actor, seats, warm_start or {})

@@ -46,9 +46,10 @@ def make_lineup(
     learner: Player | None = None,
     search: SearchConfig | None = None,
     trial: int = 1,
+    regulars: bool = False,
 ) -> Lineup:
     """Seat players by name: `learn`, one of the `known`, a scripted one, or `stag|hare`, who stays
-    for a trial of so many episodes.
+    for a trial of so many episodes; the same one for every trial if these are `regulars`.
 
     The known ones look ahead before they act as they have learned to, or as `search` says.
     """
@@ -67,7 +68,7 @@ def make_lineup(
         return player(name)
 
     trained = {one: known[one].params for name in names for one in options(name) if one in known}
-    return Lineup(Seating(tuple(sitter(name) for name in names), trial), trained)
+    return Lineup(Seating(tuple(sitter(name) for name in names), trial, regulars), trained)
 
 
 def fitting(trained: Trained, name: str, game: Game) -> Trained:

@@ -111,7 +111,9 @@ def _next_episode(
     same trial, or of a new one."""
 
     def fresh() -> tuple[tuple[Memory, ...], jax.Array, jax.Array]:
-        choice, memory = new_trial(game, seating, play.key)
+        choice, memory = new_trial(
+            game, seating, play.key, play.choice if seating.regulars else None
+        )
         return memory, choice, jnp.int32(0)
 
     # Known beforehand, so that who needs no drawing, or no look at the end, does not pay for it.

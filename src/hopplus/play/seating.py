@@ -30,6 +30,7 @@ class Seating:
 
     players: tuple[Sitter, ...]  # [N]
     trial: int = 1  # episodes for which those of the mixtures stay, and memories last
+    regulars: bool = False  # whether the same ones of the mixtures come again for every trial
 
     @cached_property
     def groups(self) -> tuple[tuple[Sitter, np.ndarray], ...]:

@@ -10,6 +10,7 @@ from hopplus.evaluation.adaptation import Adaptation
 from hopplus.evaluation.crossplay import Crossplay
 from hopplus.evaluation.references import References
 from hopplus.report.figures.palette import (
+    BLACK,
     BLUE,
     FAINT,
     GREEN,
@@ -23,7 +24,13 @@ from hopplus.report.figures.palette import (
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-MARKS = {"oracle": (GREEN, ">"), "blind": (VERMILION, "<"), "random": (FAINT, "x")}
+MARKS = {
+    "best": (BLACK, "*"),
+    "oracle": (GREEN, ">"),
+    "blind": (VERMILION, "<"),
+    "random": (FAINT, "x"),
+}
+SAID = {"best": "best responses"}  # where a name says too little
 LONGEST = 28  # letters of a name, of whose path the end tells most
 
 
@@ -45,10 +52,36 @@ def draw_adaptation(found: Adaptation, known: References | None) -> "Figure":
         places = {lineup: place for place, lineup in enumerate(known.lineups)}
         held = [(row, places[one]) for row, one in enumerate(found.lineups) if one in places]
         rows = [row for row, _ in held]
-        for name in ("oracle", "blind"):
+        for name in [one for one in known.returns if one != "random"]:
             at = [known.returns[name][:, place].mean() for _, place in held]
             shade, mark = MARKS[name]
-            axes.plot(at, rows, mark, color=shade, fillstyle="none", label=name)
+            label = SAID.get(name, name)
+            axes.plot(at, rows, mark, color=shade, fillstyle="none", label=label)
+    axes.legend(loc="best")
+    return figure
+
+
+def draw_episodes(found: Adaptation, known: References | None) -> "Figure":
+    """Mean returns from column to column with a band over seeds, each lineup as a thin line, and
+    best responses, oracle and blind as levels."""
+    figure, places = panels(8, 5)
+    axes = places[0, 0]
+    at = np.arange(1, len(found.columns) + 1)
+    for lineup in found.returns.mean(axis=0):
+        axes.plot(at, lineup, "-", color=FAINT, linewidth=0.8)
+    means = found.means()
+    middle = np.array([one.mean for one in means])
+    half = np.array([one.half_width for one in means])
+    if np.isfinite(half).all():
+        axes.fill_between(at, middle - half, middle + half, color=BLUE, alpha=0.2, linewidth=0)
+    axes.plot(at, middle, "o-", color=BLUE, label="mean over lineups")
+    for name, (shade, _) in MARKS.items():
+        level = found.beside(known, name) if known else None
+        if level is not None and name != "random":
+            axes.plot(at, level.mean(axis=0), "--", color=shade, label=SAID.get(name, name))
+    axes.set_xticks(at, [name.removeprefix("episode ") for name in found.columns])
+    axes.set_xlabel("episode of the trial")
+    axes.set_ylabel("return")
     axes.legend(loc="best")
     return figure
 
@@ -62,7 +95,7 @@ def draw_certificate(found: References) -> "Figure":
         axes.plot(ends, [row, row], "-", color=FAINT, linewidth=1)
     for name, values in found.returns.items():
         shade, mark = MARKS[name]
-        axes.plot(values.mean(axis=0), rows, mark, color=shade, label=name)
+        axes.plot(values.mean(axis=0), rows, mark, color=shade, label=SAID.get(name, name))
     axes.legend(loc="best")
     return figure
 

@@ -10,7 +10,7 @@ from hopplus.diagnosis.introspection import Introspection
 from hopplus.evaluation.adaptation import Adaptation
 from hopplus.evaluation.references import References
 from hopplus.evaluation.statistics import ENOUGH, Estimate, estimate
-from hopplus.report.figures.evaluation import draw_adaptation, draw_certificate
+from hopplus.report.figures.evaluation import draw_adaptation, draw_certificate, draw_episodes
 from hopplus.report.numbers import counted, doubt_seeds, said
 from hopplus.report.page import Page, Section
 
@@ -27,9 +27,14 @@ def adaptation_page(name: str, found: Adaptation, known: References | None, lear
     rows: list[list[Any]] = [
         [lineup, *found.estimates(place)] for place, lineup in enumerate(found.lineups)
     ]
-    totals = [["mean", *means], *([["share of the gap closed", *closed]] if closed else [])]
-    if closed:
-        answer = f"Share of the gap that is closed: {closed[0]} in {found.columns[0]}"
+    regret = found.regret(known) if known else None
+    totals: list[list[Any]] = [["mean", *means]]
+    if known and closed:
+        totals.append([known.aim_says, *closed])
+    if known and regret:
+        totals += [["regret", *regret], ["regret, added up", *(found.regret(known, True) or ())]]
+    if known and closed:
+        answer = f"{known.aim_says.capitalize()}: {closed[0]} in {found.columns[0]}"
         if len(closed) > 1:
             answer += f", {closed[-1]} in {found.columns[-1]}"
     else:
@@ -45,14 +50,17 @@ def adaptation_page(name: str, found: Adaptation, known: References | None, lear
         "Dots are the player's returns, from the first column (light) to the last (dark).",
         pictures=[("returns by lineup", lambda: draw_adaptation(found, known))],
     )
+    # One column is no curve.
+    drawn = ("returns by episode", lambda: draw_episodes(found, known))
+    curve = [Section("Episode by episode", pictures=[drawn])] if len(found.columns) > 1 else []
     sure = closed is None or closed[-1].mean > closed[-1].half_width
     return Page(
         f"hopplus adapt: {name}",
         answer,
         "good" if sure and seeds >= ENOUGH else "bad",
         lines,
-        sections=[table, picture],
-        payload={"learning": learning, **found.as_json(), "closed": closed},
+        sections=[table, *curve, picture],
+        payload={"learning": learning, **found.as_json(), "closed": closed, "regret": regret},
     )
 
 
@@ -103,7 +111,8 @@ def certificate_page(found: References, title: str) -> Page:
 def certificate_rows(found: References) -> tuple[list[str], list[list[Any]]]:
     """The names of columns; a row for each lineup, and one for the mean over the mixtures and over
     the lineups that only the oracle has learned among, where there are any."""
-    columns = {
+    columns = {} if found.best is None else {"best response": found.best}
+    columns |= {
         "oracle": found.oracle,
         "blind": found.blind,
         "oracle − blind": found.oracle - found.blind,
