@@ -67,8 +67,9 @@ def draw_episodes(found: Adaptation, known: References | None) -> "Figure":
     figure, places = panels(8, 5)
     axes = places[0, 0]
     at = np.arange(1, len(found.columns) + 1)
-    for lineup in found.returns.mean(axis=0):
-        axes.plot(at, lineup, "-", color=FAINT, linewidth=0.8)
+    for number, lineup in enumerate(found.returns.mean(axis=0)):
+        label = None if number else "each lineup"
+        axes.plot(at, lineup, "-", color=FAINT, linewidth=0.8, label=label)
     means = found.means()
     middle = np.array([one.mean for one in means])
     half = np.array([one.half_width for one in means])
