@@ -180,7 +180,8 @@ def test_mixtures_are_of_a_games_own_co_players() -> None:
         game=make_config("stag-hunt-v1"), train_against="conditional", context="oracle"
     )
     assert seat_names(config) == ["learn", *["stag|hare|random|trusting|wary"] * 3]
-    assert make_context(make_game(config.game), config).size == 3 * 5
+    # Who each is, and what it is after: some of them remember the trial.
+    assert make_context(make_game(config.game), config).size == 3 * (5 + 2)
     assert lineups(["conditional"], COIN) == [(name,) for name in coin]
     assert len(lineups(["all", "conditional"], HUNT)) == 15
 

@@ -79,7 +79,9 @@ def setting(kind: str) -> tuple[Given, Callable[[Given], Any]]:
     @jit
     def run(given: Given) -> Any:
         seating = Keyed(players, dice=given.dice)
-        play, step = advance(GAME_MADE, seating, given.params, given.play)
+        one = jax.tree.map(lambda leaf: leaf[None], given.play)  # of the games side by side
+        found = advance(GAME_MADE, seating, given.params, one)
+        play, step = jax.tree.map(lambda leaf: leaf[0], found)
         others = jax.tree.map(lambda leaf: leaf[OTHERS], step.act)
         return of_seat(step.act, 0), (others, step.state, play.state)
 

@@ -77,31 +77,41 @@ def step_keys(game: Game, key: jax.Array) -> tuple[jax.Array, jax.Array, jax.Arr
 
 
 def advance(
-    game: Game, seating: Seating, params: tuple[Params, ...], play: Play
+    game: Game, seating: Seating, params: tuple[Params, ...], plays: Play
 ) -> tuple[Play, Trajectory]:
-    """One step of one game; when the episode ends, the next one is set up at once."""
-    key, key_game, keys_act, key_step = step_keys(game, play.key)
-    with jax.named_scope("choose"):
-        memory, act = seating.act(params, play.memory, play.view, keys_act, play.choice)
-    after, outcome = game.step(play.state, act.action, key_step)
-    played = replace(play, memory=memory, key=key, state=after)
-    state, memory, choice, episode = _where(
-        outcome.done,
-        (game.init(key_game), *_next_episode(game, seating, played)),
-        (after, memory, play.choice, play.episode),
-    )
-    step = Trajectory(
-        state=play.state,
-        present=game.present(play.state),
-        memory=play.memory,
-        act=act,
-        outcome=outcome,
-        key=jax.random.key_data(key_step),  # plain numbers, which buffers and the host can hold
-        choice=play.choice,
-        episode=play.episode,
-        begins=play.begins,
-    )
-    return Play(state, views(game, state), memory, key, choice, episode, outcome.done), step
+    """One step of games [B]; where an episode ends, the next one is set up at once."""
+
+    def act(play: Play) -> tuple[Play, jax.Array, Trajectory]:
+        key, key_game, keys_act, key_step = step_keys(game, play.key)
+        with jax.named_scope("choose"):
+            memory, act = seating.act(params, play.memory, play.view, keys_act, play.choice)
+        after, outcome = game.step(play.state, act.action, key_step)
+        step = Trajectory(
+            state=play.state,
+            present=game.present(play.state),
+            memory=play.memory,
+            act=act,
+            outcome=outcome,
+            key=jax.random.key_data(key_step),  # plain numbers, which buffers and the host can hold
+            choice=play.choice,
+            episode=play.episode,
+            begins=play.begins,
+        )
+        played = replace(play, memory=memory, key=key, state=after, begins=outcome.done)
+        return played, key_game, step
+
+    def renew(play: Play, key_game: jax.Array) -> Play:
+        memory, choice, episode = _next_episode(game, seating, play)
+        fresh = replace(
+            play, state=game.init(key_game), memory=memory, choice=choice, episode=episode
+        )
+        return replace(_where(play.begins, fresh, play), key=play.key)
+
+    played, keys_game, steps = jax.vmap(act)(plays)
+    # A new board is dear, and in games whose episodes are all as long they end together.
+    over = played.begins.any()
+    played = jax.lax.cond(over, jax.vmap(renew), lambda plays, _: plays, played, keys_game)
+    return replace(played, view=jax.vmap(partial(views, game))(played.state)), steps
 
 
 def _next_episode(
@@ -134,7 +144,7 @@ def rollout(
     """Advance games in flight [B, ...] by `steps`; the games after, and the trajectory [T, B]."""
 
     def body(plays: Play, _: None) -> tuple[Play, Trajectory]:
-        return jax.vmap(lambda play: advance(game, seating, params, play))(plays)
+        return advance(game, seating, params, plays)
 
     return jax.lax.scan(body, plays, None, length=steps)
 
