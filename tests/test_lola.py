@@ -1,0 +1,184 @@
+"""LOLA: the objective against games whose values are known in closed form, and in the learner."""
+
+from dataclasses import replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from hopplus.config import ConfigError, LolaConfig, TrainConfig, make_config
+from hopplus.learning.from_run import make_learner
+from hopplus.learning.lola import dice_objective, look_ahead
+from hopplus.presets import PRESETS
+from tiny_hop_plus import PPO, TINY, begun, jit
+
+# The iterated prisoner's dilemma by policies [5]: the logit of cooperating at first, and after CC,
+# CD, DC, DD, the own action first.
+DISCOUNT, STEPS, GAMES = 0.96, 6, 20_000
+REWARD = jnp.array([-1.0, -3.0, 0.0, -2.0])  # after CC, CD, DC, DD
+AS_OTHER = jnp.array([0, 1, 3, 2, 4])  # the same, with the other's action first
+
+
+def chances(own: jax.Array, other: jax.Array) -> jax.Array:
+    """[5, 4] of CC, CD, DC, DD, at first and after each of them."""
+    one, two = jax.nn.sigmoid(own)[:, None], jax.nn.sigmoid(other[AS_OTHER])[:, None]
+    return jnp.concatenate([one * two, one * (1 - two), (1 - one) * two, (1 - one) * (1 - two)], 1)
+
+
+def endless_value(own: jax.Array, other: jax.Array) -> jax.Array:
+    """[] the discounted return of a game without end."""
+    first, then = jnp.split(chances(own, other), [1])
+    return jnp.linalg.solve(jnp.eye(4) - DISCOUNT * then.T, first[0]) @ REWARD
+
+
+def values(own: jax.Array, other: jax.Array) -> jax.Array:
+    """[STEPS, 5] discounted returns from each step on, at first and after CC, CD, DC, DD."""
+    table = [jnp.zeros(5)]
+    for _ in range(STEPS):
+        table.insert(0, chances(own, other) @ (REWARD + DISCOUNT * table[0][1:]))
+    return jnp.stack(table[:-1])
+
+
+def value(own: jax.Array, other: jax.Array) -> jax.Array:
+    return values(own, other)[0, 0]
+
+
+def turned(gain: Any) -> Any:
+    """The other's gain, as a function of own and other parameters."""
+    return lambda own, other: gain(other, own)
+
+
+def sample(key: jax.Array, own: jax.Array, other: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """What GAMES pairs knew before each step and what came of it, [STEPS, GAMES] each."""
+
+    def step(known: jax.Array, key: jax.Array) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
+        came = jax.random.categorical(key, jnp.log(chances(own, other))[known])
+        return came + 1, (known, came)
+
+    return jax.lax.scan(step, jnp.zeros(GAMES, int), jax.random.split(key, STEPS))[1]
+
+
+def sampled(
+    known: jax.Array, came: jax.Array, own: jax.Array, other: jax.Array, swapped: bool
+) -> Any:
+    """The gain of the first seat, or of the second, by what was played: a function of both
+    policies."""
+    policies = (other, own) if swapped else (own, other)
+    table = jax.lax.stop_gradient(values(*policies))
+    seen = AS_OTHER[known] if swapped else known
+    reward = REWARD[(AS_OTHER[came + 1] - 1) if swapped else came]
+    after = [jnp.zeros(GAMES)]
+    for t in reversed(range(STEPS)):
+        after.insert(0, reward[t] + DISCOUNT * after[0])
+    baseline = jnp.take_along_axis(table, seen, axis=1)
+    worth = DISCOUNT ** jnp.arange(STEPS)[:, None]
+    advantage = worth * (jnp.stack(after[:-1]) - baseline) / GAMES
+    begins = jnp.zeros(known.shape, bool).at[0].set(True)
+
+    def gain(own: jax.Array, other: jax.Array) -> jax.Array:
+        return dice_objective(jnp.log(chances(own, other))[known, came], advantage, begins)
+
+    return gain
+
+
+@pytest.fixture(scope="module")
+def by_play() -> tuple[Any, ...]:
+    """Two policies; gradients [20, 5] of 20 batches of play: of the gain with respect to own and
+    other, and of what a step of the other brings."""
+    own, other = jnp.array([0.5, 1.0, -0.5, 0.3, -1.0]), jnp.array([-0.2, 0.8, -1.0, 0.6, 0.1])
+
+    @jit
+    def slopes(key: jax.Array) -> tuple[jax.Array, ...]:
+        played = sample(key, own, other)
+        gain, other_gain = (sampled(*played, own, other, swapped) for swapped in (False, True))
+
+        def ahead(policy: jax.Array) -> jax.Array:
+            return look_ahead(gain, other_gain, policy, other)
+
+        return *jax.grad(gain, argnums=(0, 1))(own, other), jax.grad(ahead)(own)
+
+    found = [slopes(key) for key in jax.random.split(jax.random.key(0), 20)]
+    return own, other, *(np.stack(slope) for slope in zip(*found, strict=True))
+
+
+def agree(found: np.ndarray, exact: jax.Array) -> None:
+    """The mean over batches is within four standard errors, and these are small."""
+    error = found.std(axis=0, ddof=1) / np.sqrt(len(found))
+    np.testing.assert_array_less(np.abs(found.mean(axis=0) - np.asarray(exact)), 4 * error + 1e-5)
+    assert np.linalg.norm(error) < 0.1 * np.linalg.norm(exact)
+
+
+def test_the_first_derivative_is_that_of_the_value(by_play: tuple[Any, ...]) -> None:
+    own, other, by_own, by_other, _ = by_play
+    exact = jax.grad(value, argnums=(0, 1))(own, other)
+    agree(by_own, exact[0])
+    agree(by_other, exact[1])
+
+
+def test_what_a_step_of_the_other_brings(by_play: tuple[Any, ...]) -> None:
+    """Against the closed form of Letcher et al. (2019): with the gain V_i and the step grad_j V_j,
+    (d_i d_j V_i) grad_j V_j + (d_i d_j V_j) grad_j V_i."""
+    own, other, *_, found = by_play
+    other_value = turned(value)
+    mixed, other_mixed = (
+        jax.jacobian(jax.grad(one), argnums=1)(own, other) for one in (value, other_value)
+    )
+    slope, other_slope = (jax.grad(one, argnums=1)(own, other) for one in (value, other_value))
+    exact = mixed @ other_slope + other_mixed @ slope
+    agree(found, exact)
+    # That is how a step of some size begins.
+    small = 1e-2
+
+    def stepped(policy: jax.Array, step: float) -> jax.Array:
+        return value(policy, other + step * jax.grad(other_value, argnums=1)(policy, other))
+
+    both = [jax.grad(stepped)(own, step) for step in (small, -small)]
+    np.testing.assert_allclose((both[0] - both[1]) / (2 * small), exact, rtol=0.02, atol=0.01)
+
+
+def test_episodes_begin_anew() -> None:
+    """Two episodes behind each other in one game are as two games."""
+    chance = np.random.default_rng(0)
+    log_prob, advantage = (jnp.asarray(chance.normal(size=(6, 2))) for _ in range(2))
+    apart = jnp.zeros((6, 2), bool).at[0].set(True)
+
+    def slopes(shape: tuple[int, int], begins: jax.Array) -> list[np.ndarray]:
+        def turn(leaf: jax.Array) -> jax.Array:
+            return leaf.T.reshape(shape[1], shape[0]).T
+
+        def gain(log_prob: jax.Array) -> jax.Array:
+            return dice_objective(turn(log_prob), turn(advantage), begins)
+
+        return [jax.grad(gain)(log_prob), jax.hessian(gain)(log_prob)]
+
+    behind = jnp.zeros((12, 1), bool).at[jnp.array([0, 6])].set(True)
+    for one, two in zip(slopes((6, 2), apart), slopes((12, 1), behind), strict=True):
+        np.testing.assert_allclose(one, two, rtol=1e-5, atol=1e-6)
+        assert np.abs(one).max() > 0.1
+
+
+@pytest.mark.parametrize(("step", "low", "high"), [(0.0, -2.01, -1.95), (1.0, -1.12, -0.95)])
+def test_who_minds_the_other_cooperates(step: float, low: float, high: float) -> None:
+    """Foerster et al. (2018) have -1.06 a step with LOLA, and -1.98 with naive learners."""
+    minded = turned(endless_value)
+
+    def learned(pair: jax.Array) -> tuple[jax.Array, jax.Array]:
+        def gain(own: jax.Array, other: jax.Array) -> jax.Array:
+            return endless_value(own, other) + step * look_ahead(endless_value, minded, own, other)
+
+        def move(pair: jax.Array, _: None) -> tuple[jax.Array, None]:
+            return pair + jax.vmap(jax.grad(gain))(pair, pair[::-1]), None
+
+        pair, _ = jax.lax.scan(move, pair, None, length=200)
+        return (1 - DISCOUNT) * jax.vmap(endless_value)(pair, pair[::-1]), jax.nn.sigmoid(pair)
+
+    begin = jax.random.normal(jax.random.key(0), (20, 2, 5))
+    reward, cooperates = jax.device_get(jit(jax.vmap(learned))(begin))
+    assert low < reward.mean() < high
+    _, both, betrayed, _, neither = cooperates.mean(axis=(0, 1))
+    assert neither < 0.3
+    if step:  # tit for tat: as the other did
+        assert both > 0.9
+        assert betrayed < 0.3
