@@ -96,7 +96,9 @@ class HopSetting:
             LEARNING: lineups([",".join([LEARN] * others)], game),
         }
         rows = self._references(wanted[FIXED])
-        for name in self.only or PRESETS:
+        # Who goes on learning among others does so alone, which is not for LOLA's pair of learners.
+        alone = [name for name, made in PRESETS.items() if not made.ppo.lola.step]
+        for name in self.only or alone:
             run = train_in(self.runs / name, self._config(name))
             if run is None:
                 return 130

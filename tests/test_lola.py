@@ -7,10 +7,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.flatten_util import ravel_pytree
 
-from hopplus.config import ConfigError, LolaConfig, TrainConfig, make_config
+from hopplus.config import GameConfig, LolaConfig, TrainConfig, make_config
 from hopplus.learning.from_run import make_learner
+from hopplus.learning.learner import Learner, Learning
 from hopplus.learning.lola import dice_objective, look_ahead
+from hopplus.learning.ppo import ppo_loss
 from hopplus.presets import PRESETS
 from tiny_hop_plus import PPO, TINY, begun, jit
 
@@ -182,3 +185,110 @@ def test_who_minds_the_other_cooperates(step: float, low: float, high: float) ->
     if step:  # tit for tat: as the other did
         assert both > 0.9
         assert betrayed < 0.3
+
+
+# An episode ends in every update; from Stag-Hunt seats also leave.
+COIN = make_config("coin-v1", size=3, coins=1, horizon=4)
+STAG_HUNT = make_config("stag-hunt-v1", size=3, seats=2, hares=5, horizon=5)
+
+
+def tiny(name: str, game: GameConfig, **ppo: Any) -> TrainConfig:
+    made = PRESETS[name]
+    small = replace(made.ppo, games=PPO.games, unroll=8, minibatches=1, **ppo)
+    return replace(made, game=game, net=TINY, ppo=small, steps=20 * small.steps)
+
+
+def begun_by_two(learner: Learner) -> Learning:
+    return replace(begun(learner), returns=jnp.zeros((PPO.games, 2)))
+
+
+def updated(config: TrainConfig) -> tuple[Any, Any]:
+    """The policies after two updates, and the metrics of the last."""
+    learner = make_learner(config, {})
+    now, update = begun_by_two(learner), jit(learner.update)
+    for _ in range(2):
+        now, metrics = update(now)
+    found: tuple[Any, Any] = jax.device_get((now.params[0].policy, metrics))
+    return found
+
+
+def test_it_trains_two_seats() -> None:
+    """Unlike policy gradient, and both of them; without the other's step it is policy gradient,
+    number for number. test_presets_on_games.py has Snowdrift."""
+    rate = PRESETS["pg"].ppo.learning_rate
+    minding, metrics = updated(tiny("lola", COIN, learning_rate=rate))
+    for label, found in metrics.items():
+        assert np.isfinite(found).all(), label
+    assert metrics["lola/gain"].shape == (2,)
+    assert (metrics["lola/gain"] != 0).all()
+    plain, plain_metrics = updated(tiny("pg", COIN))
+    assert "lola/gain" not in plain_metrics
+    pairs = list(zip(jax.tree.leaves(minding), jax.tree.leaves(plain), strict=True))
+    for seat in range(2):
+        assert max(np.abs(one[seat] - two[seat]).max() for one, two in pairs) > rate / 10
+    off, _ = updated(tiny("lola", COIN, learning_rate=rate, lola=LolaConfig()))
+    jax.tree.map(np.testing.assert_array_equal, off, plain)
+
+
+def plain_gain(batch: Any, scores: list[np.ndarray], seat: int) -> np.ndarray:
+    """[P] what `lola_gain` is to have as its gradient, step by step, from the gradients [T, B, P]
+    of what each seat did: with S_t their sum before a step of an episode, and G the gradients of
+    both seats' gains with respect to the other's parameters,
+
+        sum over both gains of A_t (s_t (S'_t + s'_t) G + S_t (s'_t G)).
+    """
+    own, other = scores[seat], scores[1 - seat]
+    present, begins = (np.asarray(leaf).reshape(2, 8, -1) for leaf in (batch.present, batch.begins))
+    advantages = []
+    for one in (seat, 1 - seat):
+        there = present[one]
+        error = np.asarray(batch.returns - batch.value)[one].reshape(there.shape)
+        scaled = (error - error[there].mean()) / error[there].std()
+        advantages.append(np.where(there, scaled, 0.0) / there.sum())
+    own, other = own * present[seat][..., None], other * present[1 - seat][..., None]
+    of_own, of_other = (np.einsum("tb,tbp->p", one, other) for one in advantages)
+    found = np.zeros(own.shape[-1])
+    for game in range(own.shape[1]):
+        for t in range(8):
+            if t == 0 or begins[seat, t, game]:
+                before, other_before = np.zeros_like(found), np.zeros_like(found)
+            for advantage, slope in zip(advantages, (of_other, of_own), strict=True):
+                by_both = own[t, game] * ((other_before + other[t, game]) @ slope)
+                found += advantage[t, game] * (by_both + before * (other[t, game] @ slope))
+            before, other_before = before + own[t, game], other_before + other[t, game]
+    return found
+
+
+def test_what_the_learner_descends() -> None:
+    """By its gradient's norm: that of PPO's loss less the step times the gradient of the gain, with
+    seats that leave, and episodes that end, on the way."""
+    config = tiny("lola", STAG_HUNT, lola=LolaConfig(step=3.0))
+    learner = make_learner(config, {})
+    now = begun_by_two(learner)
+    _, metrics, lesson = jit(learner.update_shown)(now)
+    batch, policies = lesson.batch, now.params[0].policy
+    assert 0.1 < batch.present.mean() < 0.95
+    assert batch.begins.reshape(2, 8, -1)[:, 1:].any()
+    flat = [ravel_pytree(jax.tree.map(lambda leaf: leaf[seat], policies)) for seat in range(2)]  # noqa: B023
+
+    @jit
+    def slopes(weights: jax.Array, part: Any) -> tuple[jax.Array, jax.Array]:
+        def rows(weights: jax.Array) -> Any:
+            return jax.vmap(flat[0][1](weights))(part.view, part.inferred)
+
+        def log_prob(weights: jax.Array) -> jax.Array:
+            return jnp.take_along_axis(rows(weights)[0], part.action[:, None], axis=1)[:, 0]
+
+        def loss(weights: jax.Array) -> jax.Array:
+            return ppo_loss(*rows(weights), part, config.ppo, jnp.float32(config.ppo.entropy))[0]
+
+        return jax.jacobian(log_prob)(weights).reshape(8, -1, len(weights)), jax.grad(loss)(weights)
+
+    parts = [jax.tree.map(lambda leaf: leaf[seat], batch) for seat in range(2)]  # noqa: B023
+    scores, plain = zip(*(slopes(f[0], part) for f, part in zip(flat, parts, strict=True)))
+    for seat in range(2):
+        ahead = plain_gain(batch, [np.asarray(score) for score in scores], seat)
+        expected = np.linalg.norm(plain[seat] - 3.0 * ahead)
+        without = np.linalg.norm(plain[seat])
+        assert abs(expected - without) > 0.02 * without
+        np.testing.assert_allclose(metrics["gradient_norm"][seat], expected, rtol=2e-3)
