@@ -230,43 +230,56 @@ def test_it_trains_two_seats() -> None:
     jax.tree.map(np.testing.assert_array_equal, off, plain)
 
 
-def plain_gain(batch: Any, scores: list[np.ndarray], seat: int) -> np.ndarray:
-    """[P] what `lola_gain` is to have as its gradient, step by step, from the gradients [T, B, P]
-    of what each seat did: with S_t their sum before a step of an episode, and G the gradients of
-    both seats' gains with respect to the other's parameters,
-
-        sum over both gains of A_t (s_t (S'_t + s'_t) G + S_t (s'_t G)).
-    """
-    own, other = scores[seat], scores[1 - seat]
-    present, begins = (np.asarray(leaf).reshape(2, 8, -1) for leaf in (batch.present, batch.begins))
-    advantages = []
-    for one in (seat, 1 - seat):
-        there = present[one]
-        error = np.asarray(batch.returns - batch.value)[one].reshape(there.shape)
-        scaled = (error - error[there].mean()) / error[there].std()
-        advantages.append(np.where(there, scaled, 0.0) / there.sum())
-    own, other = own * present[seat][..., None], other * present[1 - seat][..., None]
-    of_own, of_other = (np.einsum("tb,tbp->p", one, other) for one in advantages)
+def plain_gain(part: Any, scores: list[np.ndarray], seat: int) -> np.ndarray:
+    """[P] the gradient of what a step of the other brings, step by step, from the gradients [T, B,
+    P] of what each seat did. With s_t and s'_t those of a step, S_t and S'_t their sums before it
+    in the episode, and G the gradient of the one gain with respect to the other's parameters, the
+    other gain adds A_t (s_t (S'_t + s'_t) G + S_t (s'_t G)). The two are of different halves."""
+    present, begins = (np.asarray(leaf).reshape(2, 8, -1) for leaf in (part.present, part.begins))
+    error = np.asarray(part.returns - part.value).reshape(present.shape)
+    scaled = [
+        (e - e[there].mean()) / e[there].std() for e, there in zip(error, present, strict=True)
+    ]
+    own, other = (scores[one] * present[one][..., None] for one in (seat, 1 - seat))
     found = np.zeros(own.shape[-1])
-    for game in range(own.shape[1]):
-        for t in range(8):
-            if t == 0 or begins[seat, t, game]:
-                before, other_before = np.zeros_like(found), np.zeros_like(found)
-            for advantage, slope in zip(advantages, (of_other, of_own), strict=True):
-                by_both = own[t, game] * ((other_before + other[t, game]) @ slope)
-                found += advantage[t, game] * (by_both + before * (other[t, game] @ slope))
-            before, other_before = before + own[t, game], other_before + other[t, game]
+    for half in (0, 1):
+        advantages = []
+        for one, number in ((seat, half), (1 - seat, 1 - half)):
+            counts = present[one] & (np.arange(present.shape[2]) % 2 == number)
+            advantages.append(np.where(counts, scaled[one], 0.0) / counts.sum() / np.sqrt(2))
+        of_own, of_other = (np.einsum("tb,tbp->p", one, other) for one in advantages)
+        for game in range(own.shape[1]):
+            for t in range(8):
+                if t == 0 or begins[seat, t, game]:
+                    before, other_before = np.zeros_like(found), np.zeros_like(found)
+                for advantage, slope in zip(advantages, (of_other, of_own), strict=True):
+                    by_both = own[t, game] * ((other_before + other[t, game]) @ slope)
+                    found += advantage[t, game] * (by_both + before * (other[t, game] @ slope))
+                before, other_before = before + own[t, game], other_before + other[t, game]
     return found
 
 
 def test_what_the_learner_descends() -> None:
     """By its gradient's norm: that of PPO's loss less the step times the gradient of the gain, with
     seats that leave, and episodes that end, on the way."""
-    config = tiny("lola", STAG_HUNT, lola=LolaConfig(step=3.0))
+    config = tiny("lola", STAG_HUNT, lola=LolaConfig(step=30.0))
     learner = make_learner(config, {})
-    now = begun_by_two(learner)
-    _, metrics, lesson = jit(learner.update_shown)(now)
-    batch, policies = lesson.batch, now.params[0].policy
+    now, key = begun_by_two(learner), jax.random.key(3)
+
+    @jit
+    def improved(now: Learning) -> tuple[Any, Any]:
+        plays, trajectory, _ = learner._play(now.params, now.plays)
+        batch = learner.batch(now.params[0], plays, trajectory)
+        # Who has left does nothing, also where a game would let it choose.
+        legal = batch.view.legal | ~batch.present[..., None]
+        batch = replace(batch, view=replace(batch.view, legal=legal))
+        sets = learner.improved(now.params[0])
+        metrics = learner.improve(sets, now.optimiser, batch, now.updates, key)[2]
+        rows = learner.auxiliary.draw_minibatches(jax.random.split(key, 1)[0], config.ppo, True)
+        return jax.tree.map(lambda leaf: leaf[:, rows[0]], batch), metrics
+
+    batch, metrics = improved(now)
+    policies = now.params[0].policy
     assert 0.1 < batch.present.mean() < 0.95
     assert batch.begins.reshape(2, 8, -1)[:, 1:].any()
     flat = [ravel_pytree(jax.tree.map(lambda leaf: leaf[seat], policies)) for seat in range(2)]  # noqa: B023
@@ -285,10 +298,11 @@ def test_what_the_learner_descends() -> None:
         return jax.jacobian(log_prob)(weights).reshape(8, -1, len(weights)), jax.grad(loss)(weights)
 
     parts = [jax.tree.map(lambda leaf: leaf[seat], batch) for seat in range(2)]  # noqa: B023
-    scores, plain = zip(*(slopes(f[0], part) for f, part in zip(flat, parts, strict=True)))
+    found = [slopes(weights, part) for (weights, _), part in zip(flat, parts, strict=True)]
+    scores, plain = zip(*found, strict=True)
     for seat in range(2):
         ahead = plain_gain(batch, [np.asarray(score) for score in scores], seat)
-        expected = np.linalg.norm(plain[seat] - 3.0 * ahead)
+        expected = np.linalg.norm(plain[seat] - 30.0 * ahead)
         without = np.linalg.norm(plain[seat])
         assert abs(expected - without) > 0.02 * without
         np.testing.assert_allclose(metrics["gradient_norm"][seat], expected, rtol=2e-3)

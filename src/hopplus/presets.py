@@ -71,8 +71,8 @@ PRESETS: Registry[TrainConfig] = Registry(
         # Neither ratio nor value is clipped, and each step learned from once, in as many gradient
         # steps as ppo takes.
         "pg": TrainConfig(ppo=PPOConfig(epochs=1, minibatches=16, clip=LARGE, value_clip=LARGE)),
-        # One gradient step for each batch, of whole episodes of the coin game, as a seat's look ahead
-        # goes no further back than the batch does.
+        # Each batch is of whole episodes of the coin game: what an act changes in the other's is
+        # seen no further than a batch goes.
         "lola": TrainConfig(
             game=CoinConfig(),
             ppo=PPOConfig(

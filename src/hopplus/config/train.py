@@ -225,6 +225,7 @@ class TrainConfig(Settings):
         ppo, planned = self.ppo, self.search.simulations or "imagination" in self.parts
         needs = {
             "without --ppo.epochs 1 and --ppo.minibatches 1": ppo.epochs == ppo.minibatches == 1,
+            "with --ppo.games 1, as games are halved": ppo.games > 1,
             "with --ppo.parameters shared: it takes two who learn": ppo.parameters != "shared",
             "with --ppo.trial-discount": not ppo.trial_discount,
             "with a search or imagination, where the other does not learn": not planned,

@@ -68,7 +68,9 @@ def lola_gain(
 
     Rows run [T, B] with `steps` T, of the same games in both batches; `policy_and_value` gives
     [M, A] and [M] of them by the parameters as they are now. Gains are as PPO has them: means over
-    steps, of normalised advantages.
+    steps, of normalised advantages. The other's step is told by one half of the games and what it
+    brings by the other half, and the other way round: in the same games the noise of both is alike,
+    and what both gain by the same act would count for a gain by that step.
     """
     begins = own[1].begins
     assert begins is not None
@@ -79,14 +81,18 @@ def lola_gain(
         done = jnp.take_along_axis(logits, batch.action[:, None], axis=-1)[:, 0]
         return jnp.where(batch.present, done, 0.0).reshape(begins.shape)
 
-    def gain_of(batch: Batch) -> Callable[[Own, Own], jax.Array]:
-        advantage = normalised(batch.returns - batch.value, batch.valued)
-        share = jnp.where(batch.valued, advantage, 0.0) / jnp.maximum(batch.valued.sum(), 1)
+    def gain_of(batch: Batch, half: int) -> Callable[[Own, Own], jax.Array]:
+        advantage = normalised(batch.returns - batch.value, batch.valued).reshape(begins.shape)
+        counts = batch.valued.reshape(begins.shape) & (jnp.arange(begins.shape[1]) % 2 == half)
+        share = jnp.where(counts, advantage, 0.0) / jnp.maximum(counts.sum(), 1)
 
         def gain(own_params: Own, other_params: Own) -> jax.Array:
             joint = log_prob(own_params, own[1]) + log_prob(other_params, other[1])
-            return dice_objective(joint, share.reshape(begins.shape), begins)
+            return dice_objective(joint, share, begins)
 
         return gain
 
-    return look_ahead(gain_of(own[1]), gain_of(other[1]), own[0], other[0])
+    def by_halves(half: int) -> jax.Array:
+        return look_ahead(gain_of(own[1], half), gain_of(other[1], 1 - half), own[0], other[0])
+
+    return (by_halves(0) + by_halves(1)) / 2
