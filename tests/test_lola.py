@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from jax.flatten_util import ravel_pytree
 
-from hopplus.config import GameConfig, LolaConfig, TrainConfig, make_config
+from hopplus.config import GameConfig, LolaConfig, MemoryConfig, TrainConfig, make_config
 from hopplus.learning.from_run import make_learner
 from hopplus.learning.learner import Learner, Learning
-from hopplus.learning.lola import dice_objective, look_ahead
+from hopplus.learning.lola import dice_objective, lola_gain, look_ahead
 from hopplus.learning.ppo import ppo_loss
 from hopplus.presets import PRESETS
 from tiny_hop_plus import PPO, TINY, begun, jit
@@ -228,6 +228,34 @@ def test_it_trains_two_seats() -> None:
         assert max(np.abs(one[seat] - two[seat]).max() for one, two in pairs) > rate / 10
     off, _ = updated(tiny("lola", COIN, learning_rate=rate, lola=LolaConfig()))
     jax.tree.map(np.testing.assert_array_equal, off, plain)
+
+
+def test_with_memories() -> None:
+    """What the other's step brings goes through what both remember: it is not the same where its
+    memory is taken as it was, and not as its parameters have it."""
+    config = replace(tiny("lola", COIN), memory=MemoryConfig(kind="episode", size=5))
+    learner = make_learner(config, {})
+
+    @jit
+    def gains(now: Learning) -> tuple[jax.Array, jax.Array]:
+        plays, trajectory, _ = learner._play(now.params, now.plays)
+        sets = learner.improved(now.params[0])
+        batch, key = learner.batch(now.params[0], plays, trajectory), jax.random.key(3)
+        found = learner.improve(sets, now.optimiser, batch, now.updates, key)[2]["lola/gain"]
+        rows = learner.auxiliary.draw_minibatches(jax.random.split(key, 1)[0], config.ppo, True)[0]
+        pairs = [
+            jax.tree.map(lambda leaf: leaf[seat], (sets.policy, batch))  # noqa: B023
+            for seat in range(2)
+        ]
+        own, other = (
+            (policy, jax.tree.map(lambda leaf: leaf[rows], part)) for policy, part in pairs
+        )
+        frozen = lola_gain(lambda p, b: jax.vmap(p)(b.view, b.inferred), own, other, 8)
+        return found[0], frozen
+
+    found, frozen = gains(begun_by_two(learner))
+    assert found != 0
+    assert abs(found - frozen) > 0.01 * abs(found)
 
 
 def plain_gain(part: Any, scores: list[np.ndarray], seat: int) -> np.ndarray:

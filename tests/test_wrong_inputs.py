@@ -119,7 +119,7 @@ WRONG = [
     ("train lola --train-against all", "needs a game of two seats that both learn"),
     ("train lola --ppo.parameters shared", "0 with --ppo.parameters shared"),
     ("train lola --ppo.epochs 2", "0 without --ppo.epochs 1 and --ppo.minibatches 1"),
-    ("train lola --ppo.minibatches 2", "--ppo.lola.step is 1.0 but must be 0 without --ppo.epochs"),
+    ("train lola --ppo.minibatches 2", "--ppo.lola.step is 3.0 but must be 0 without --ppo.epochs"),
     ("train lola --ppo.games 1", "0 with --ppo.games 1, as games are halved"),
     ("train lola --trial 2 --ppo.trial-discount 1", "0 with --ppo.trial-discount"),
     ("train hop --ppo.lola.step 1 --ppo.minibatches 1 --ppo.epochs 1", "0 with a search"),

@@ -82,7 +82,8 @@ PRESETS: Registry[TrainConfig] = Registry(
                 minibatches=1,
                 clip=LARGE,
                 value_clip=LARGE,
-                lola=LolaConfig(step=1.0),
+                learning_rate=5e-3,
+                lola=LolaConfig(step=3.0),
             ),
         ),
         "ppo-memory": TrainConfig(
