@@ -102,14 +102,14 @@ class HopSetting:
         for name in self.only or PRESETS:
             try:
                 run = train_in(self.runs / name, self._config(name))
+                if run is None:
+                    return 130
+                rows.append(self._scored(name, run, wanted))
             except ConfigError as error:
                 if self.only:
                     raise
-                left_out.append(f"without {name}: {error}")  # it cannot play this game
-                continue
-            if run is None:
-                return 130
-            rows.append(self._scored(name, run, wanted))
+                # It cannot play this game, or not go on learning alone, as one of LOLA's pair.
+                left_out.append(f"without {name}: {error}")
         machine = device_line()
         title = f"{game.name}, {board_size(game)}, seeds from {self.seed}; {machine}"
         columns: dict[Any, Callable[[Scored], Any]] = {

@@ -69,7 +69,7 @@ class ReturnsBench:
     """Train presets on seeds 100 to 104 and compare their returns with those that are kept."""
 
     presets: tuple[str, ...] = ()
-    """Which presets. All when not given."""
+    """Which presets. When not given, all that go with the game: lola in one of two seats."""
     game: GameConfig = field(default_factory=default_game)
     steps: int | None = None
     """Environment steps of each seed; a preset's own when not given."""
@@ -90,7 +90,7 @@ class ReturnsBench:
             if name not in PRESETS:
                 raise ConfigError(f"no preset {name!r}; there are {', '.join(PRESETS)}")
         found = []
-        for name in self.presets or tuple(PRESETS):
+        for name in self.presets or self._presets:
             one = self._learn(name)
             if one is None:
                 return 130
@@ -108,6 +108,12 @@ class ReturnsBench:
         )
         show(page, as_json=self.json)
         return int(any(one.verdict == "LOWER" for one in found))
+
+    @property
+    def _presets(self) -> list[str]:
+        """All that go with the game: LOLA is for two seats."""
+        two = self.game.seats == 2
+        return [name for name, made in PRESETS.items() if two or not made.ppo.lola.step]
 
     def _config(self, name: str) -> TrainConfig:
         config = replace(PRESETS[name], game=self.game, seed=self.seed, seeds=self.seeds)

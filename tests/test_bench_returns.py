@@ -11,6 +11,7 @@ import pytest
 from benchmarks import main, returns, training
 from benchmarks.returns import KEPT, Learned, ReturnsBench
 from conftest import SMALL_GAME
+from hopplus.config import make_config
 from hopplus.evaluation.statistics import estimate
 from hopplus.presets import PRESETS
 
@@ -82,6 +83,11 @@ def test_it_trains_keeps_and_compares(
     known["ppo"]["steps"] = 1  # of other settings
     file.write_text(json.dumps(known))
     assert run()[1]["verdict"] == "not kept"
+
+
+def test_all_are_those_that_go_with_the_game() -> None:
+    assert set(PRESETS) - set(ReturnsBench()._presets) == {"lola"}  # which is for two seats
+    assert ReturnsBench(game=make_config("coin-v1"))._presets == list(PRESETS)
 
 
 def test_complaints(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -46,7 +46,7 @@ def two_updates(learner: Learner) -> tuple[Learning, Learning, dict[str, Any]]:
     return found
 
 
-ELSEWHERE = ("goal", "hop-plus", "hop-plus-trial", "inequity", "liam", "social-influence")
+ELSEWHERE = ("goal", "hop-plus", "hop-plus-trial", "inequity", "liam", "lola", "social-influence")
 BY_PPO = [n for n, c in PRESETS.items() if n not in ELSEWHERE and not c.search.simulations]
 
 
@@ -55,7 +55,8 @@ def test_every_preset_learns(name: str) -> None:
     """All but those long to compile: test_resume_parts.py has six updates of `hop-plus`, and
     test_imitation.py two of each that learns from a search. What `goal` has is in `hop-plus`, and
     what `hop-plus-trial` has in that and in `goal-trial`, and together in test_switches.py.
-    test_social_rewards.py has `inequity` and `social-influence`, and test_liam.py `liam`."""
+    test_social_rewards.py has `inequity` and `social-influence`, test_liam.py
+    `liam`, and test_lola.py `lola`."""
     for part, whole in (("goal", "hop-plus"), ("goal-trial", "hop-plus-trial")):
         assert PRESETS[part].goal == PRESETS[whole].goal
         assert PRESETS[part].opponent == PRESETS[whole].opponent

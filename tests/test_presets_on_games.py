@@ -11,7 +11,7 @@ import jax
 import numpy as np
 import pytest
 
-from hopplus.config import GameConfig, TrainConfig, make_config
+from hopplus.config import TrainConfig, make_config
 from hopplus.learning.from_run import make_learner
 from hopplus.presets import PRESETS
 from tiny_hop_plus import PPO, TINY, begun, jit
@@ -22,7 +22,9 @@ GAMES = {
     SNOW: make_config(SNOW, size=3, seats=3, drifts=2, horizon=4),
     COIN: make_config(COIN, size=3, seats=3, coins=2, horizon=4),
 }
+PAIRS = {game: replace(config, seats=2) for game, config in GAMES.items()}
 TRACED = {
+    "lola": (COIN,),  # which test_lola.py has
     # Their parts are those of HOP+, and they sit in trials as `ppo-memory` does.
     **dict.fromkeys(["goal", "goal-trial", "hop-plus-trial"], (SNOW, COIN)),
     **dict.fromkeys(["hop-plus", "hop", "one-step"], (SNOW,)),
@@ -30,17 +32,18 @@ TRACED = {
 }
 
 
-def tiny(name: str, game: GameConfig) -> TrainConfig:
+def tiny(name: str, game: str) -> TrainConfig:
     """A preset with all that it is about, as small as can be."""
     made = PRESETS[name]
+    minibatches = min(2, made.ppo.minibatches)
     prior = made.goal.prior
     prior = replace(prior, size=4, ahead=2, net=replace(prior.net, hidden=8))
     few: dict[str, Any] = {"buffer": 200, "fits": 1, "batch": 16}
     return replace(
         made,
-        game=game,
+        game=(PAIRS if made.ppo.lola.step else GAMES)[game],
         net=replace(made.net, hidden=8),
-        ppo=replace(made.ppo, games=PPO.games, unroll=8, minibatches=2, epochs=1),
+        ppo=replace(made.ppo, games=PPO.games, unroll=8, minibatches=minibatches, epochs=1),
         goal=replace(made.goal, **few, every=1, hidden=8, prior=prior),
         opponent=replace(made.opponent, **few, net=TINY),
         world=replace(made.world, **few, model=replace(made.world.model, hidden=8)),
@@ -54,14 +57,15 @@ def tiny(name: str, game: GameConfig) -> TrainConfig:
 @pytest.mark.parametrize("game", GAMES)
 @pytest.mark.parametrize("name", PRESETS)
 def test_every_preset_trains(name: str, game: str) -> None:
-    learner = make_learner(tiny(name, GAMES[game]), {})
+    learner = make_learner(tiny(name, game), {})
     if game in TRACED.get(name, ()):
         first = jax.eval_shape(learner.init, jax.random.key(0))
         after, metrics = jax.eval_shape(learner.update, first)
         assert jax.tree.map(np.shape, after) == jax.tree.map(np.shape, first)
-        assert metrics["return_sum"].shape == (3,)
+        assert metrics["return_sum"].shape == (learner.game.seats,)
         return
     before = now = begun(learner)
+    now = replace(now, returns=now.returns[:, : learner.game.seats])
     update = jit(learner.update)
     for _ in range(2):
         now, metrics = update(now)

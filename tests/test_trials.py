@@ -221,7 +221,7 @@ def test_who_has_left_comes_back_in_the_next_episode() -> None:
         now = learner.update(learner.init(key))[0]
         params, lesson = now.params[learner.learning], learner.update_shown(now)[2]
         seen = jax.tree.map(lambda leaf: leaf[:, learner.seats], lesson.plays.view)
-        after = learner.values(params, lesson.plays.memory[learner.learning], seen)
+        after = learner.actor.values(params, lesson.plays.memory[learner.learning], seen)
         unfinished = learner.unfinished(lesson.plays, lesson.trajectory)
         return now, lesson, after[:, 0], unfinished[:, :, 0]
 

@@ -3,12 +3,14 @@
 from hopplus.config import (
     LARGE,
     BeliefConfig,
+    CoinConfig,
     GoalConfig,
     GoalLearnerConfig,
     ImagineConfig,
     InequityConfig,
     InfluenceConfig,
     LiamConfig,
+    LolaConfig,
     MemoryConfig,
     NetConfig,
     OpponentLearnerConfig,
@@ -69,6 +71,21 @@ PRESETS: Registry[TrainConfig] = Registry(
         # Neither ratio nor value is clipped, and each step learned from once, in as many gradient
         # steps as ppo takes.
         "pg": TrainConfig(ppo=PPOConfig(epochs=1, minibatches=16, clip=LARGE, value_clip=LARGE)),
+        # Each batch is of whole episodes of the coin game: what an act changes in the other's is
+        # seen no further than a batch goes.
+        "lola": TrainConfig(
+            game=CoinConfig(),
+            ppo=PPOConfig(
+                games=64,
+                unroll=40,
+                epochs=1,
+                minibatches=1,
+                clip=LARGE,
+                value_clip=LARGE,
+                learning_rate=5e-3,
+                lola=LolaConfig(step=3.0),
+            ),
+        ),
         "ppo-memory": TrainConfig(
             memory=MemoryConfig(kind="trial"), trial=5, train_against="all", steps=5_000_000
         ),
@@ -154,6 +171,7 @@ ABOUT: Registry[str] = Registry(
         "inequity": "PPO self-play, seats suffer from having less, and a little from having more",
         "social-influence": "PPO self-play, seats are rewarded for moving what the others do next",
         "pg": "policy gradient self-play: PPO with one pass and without clipping",
+        "lola": "policy gradient of two seats that each mind how the other learns from them (LOLA)",
         "ppo-memory": "PPO with a memory, of one seat in trials against drawn co-players",
         "liam": "PPO with LIAM's embedding, of one seat in trials against drawn co-players",
         "goal": "PPO with goals inferred and opponents modelled, without a world model",

@@ -51,6 +51,7 @@ from hopplus.config.search import DistilConfig as DistilConfig
 from hopplus.config.search import SearchConfig as SearchConfig
 from hopplus.config.social import InequityConfig as InequityConfig
 from hopplus.config.social import InfluenceConfig as InfluenceConfig
+from hopplus.config.social import LolaConfig as LolaConfig
 from hopplus.config.train import FOR_EVER as FOR_EVER
 from hopplus.config.train import MIXED as MIXED
 from hopplus.config.train import PPOConfig as PPOConfig

@@ -1,4 +1,4 @@
-"""Settings of rewards that a seat learns from besides the game's own."""
+"""Settings by which a seat minds the others: rewards besides the game's own, and how they learn."""
 
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
@@ -29,3 +29,13 @@ class InfluenceConfig(Settings):
     """What a nat of influence is worth, as told by the models of the others."""
     warm_up: Annotated[int, Between(0, 2**31 - 1)] = 100_000
     """Environment steps over which the weight rises from zero, while these models learn."""
+
+
+@dataclass(frozen=True)
+class LolaConfig(Settings):
+    """Awareness of how the other learns (LOLA, Foerster et al. 2018), of two learning seats."""
+
+    prefix: ClassVar[str] = "ppo.lola."
+    step: Weight = 0.0
+    """How far a seat expects the other to go up its own policy gradient: it learns for the other as
+    that will be then, also how to change where it goes."""

@@ -30,7 +30,7 @@ from hopplus.config.game import GameConfig
 from hopplus.config.games import default_game
 from hopplus.config.models import BeliefConfig, MemoryConfig, NetConfig
 from hopplus.config.search import DistilConfig, SearchConfig
-from hopplus.config.social import InequityConfig, InfluenceConfig
+from hopplus.config.social import InequityConfig, InfluenceConfig, LolaConfig
 
 MIXED = "|"  # between the names of players of whom one sits there, drawn for each trial
 MOST_STEPS = 10**12  # of a seed
@@ -83,6 +83,7 @@ class PPOConfig(Settings):
     """Share of everyone's mean reward in a seat's own, from 0 to 1."""
     inequity: InequityConfig = field(default_factory=InequityConfig)
     influence: InfluenceConfig = field(default_factory=InfluenceConfig)
+    lola: LolaConfig = field(default_factory=LolaConfig)
     parameters: Literal["independent", "shared"] = "independent"
     """One set of parameters per seat, or one for all."""
 
@@ -176,6 +177,7 @@ class TrainConfig(Settings):
             raise ConfigError("--seats and --train-against both say who sits there: give one")
         check_parts(self.parts)
         self._check_trial_discount()
+        self._check_lola()
         self._check_context()
         ppo = self.ppo
         held = "opponent" in self.parts or not ppo.influence.weight
@@ -218,6 +220,18 @@ class TrainConfig(Settings):
         for part, across in {"goal": self.goal.across, "liam": self.liam.across}.items():
             held = across or part not in self.parts
             check_here(held, f"0 with what {part} forgets: give --{part}.across")
+
+    def _check_lola(self) -> None:
+        ppo, planned = self.ppo, self.search.simulations or "imagination" in self.parts
+        needs = {
+            "without --ppo.epochs 1 and --ppo.minibatches 1": ppo.epochs == ppo.minibatches == 1,
+            "with --ppo.games 1, as games are halved": ppo.games > 1,
+            "with --ppo.parameters shared: it takes two who learn": ppo.parameters != "shared",
+            "with --ppo.trial-discount": not ppo.trial_discount,
+            "with a search or imagination, where the other does not learn": not planned,
+        }
+        for where, held in needs.items():
+            check(held or not ppo.lola.step, "ppo.lola.step", ppo.lola.step, f"0 {where}")
 
     def _check_context(self) -> None:
         """That there is one answer to what a player makes of the others."""

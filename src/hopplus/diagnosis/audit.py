@@ -234,7 +234,7 @@ def target_audit(learner: Learner, before: Learning, lesson: Lesson, replica: in
     own = seat_rows(learner, lesson)
     param_sets = replica_of(before.params[learner.learning], replica)
     last = jax.tree.map(lambda leaf: leaf[:, learner.seats], lesson.plays.view)
-    after = learner.values(param_sets, lesson.plays.memory[learner.learning], last)
+    after = learner.actor.values(param_sets, lesson.plays.memory[learner.learning], last)
     present_after = jax.vmap(learner.game.present)(lesson.plays.state)
     returns = _returns(learner, lesson, np.asarray(after), np.asarray(present_after))
     truth = {

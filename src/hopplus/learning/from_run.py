@@ -182,6 +182,11 @@ def make_learner(
         raise ConfigError("learn cannot be one of a mixture: a seat learns or it does not")
     if "learn" not in names:
         raise ConfigError("nobody learns: at least one of --seats must be learn")
+    if config.ppo.lola.step and names != ["learn"] * 2:
+        raise ConfigError(
+            "--ppo.lola.step needs a game of two seats that both learn: --game.seats 2, and nobody"
+            " else by --seats or --train-against"
+        )
     game = make_game(config.game)
     if config.ppo.episodes == "whole" and config.ppo.unroll < game.horizon:
         raise ConfigError(

@@ -16,6 +16,7 @@ from hopplus.games.game import Game, views
 from hopplus.learning.auxiliary.learner import by_set
 from hopplus.learning.auxiliary.learners import AuxiliaryLearners, AuxiliaryState
 from hopplus.learning.auxiliary.transitions import Transitions, transitions_of
+from hopplus.learning.lola import lola_gain
 from hopplus.learning.ppo import Batch, anneal_entropy, explained, mean_of, ppo_loss, replay_rows
 from hopplus.learning.returns import episode_metrics, game_returns, hangs_on_value, worth_later
 from hopplus.learning.search_distillation import distillation_loss, distilled, empty_replay
@@ -28,7 +29,7 @@ from hopplus.play.seating import Seating
 from hopplus.players.actor import Actor
 from hopplus.players.parameters import PlayerParams
 from hopplus.players.planner import Planner
-from hopplus.types import Memory, Params, Trajectory, View
+from hopplus.types import Params, Trajectory
 
 
 class Lesson(eqx.Module):
@@ -48,6 +49,7 @@ class Improved(eqx.Module):
 
 
 Step: TypeAlias = tuple[Improved, optax.OptState]  # what an update replaces by what is better
+Other: TypeAlias = tuple[Improved, Batch] | None  # the other seat's, where it is minded
 
 
 class Learning(eqx.Module):
@@ -246,7 +248,7 @@ class Learner:
         c, seats = self.config, self.seats
         seen = jax.vmap(jax.vmap(lambda state: views(self.game, state)))(trajectory.state)
         last = jax.tree.map(lambda leaf: leaf[:, seats], plays.view)
-        value_after = self.values(param_sets, plays.memory[self.learning], last)  # [B, n]
+        value_after = self.actor.values(param_sets, plays.memory[self.learning], last)  # [B, n]
         value = jnp.concatenate([trajectory.act.value[:, :, seats], value_after[None]])
         present_after = jax.vmap(self.game.present)(plays.state)
         present = jnp.concatenate([trajectory.present, present_after[None]])[:, :, seats]
@@ -258,7 +260,8 @@ class Learner:
         returns = game_returns(reward, value, valued, worth, c.gae_lambda)
         counted = ~self.unfinished(plays, trajectory) | (c.episodes == "any")
         remembered: dict[str, Any] = {}
-        if self.actor.context.learned_by_policy:  # its loss goes through the memories again
+        # Where a loss goes through the memories again, or through all that was done in an episode.
+        if self.actor.context.learned_by_policy or c.lola.step:
             shape = (*worth.shape, len(seats))
             remembered = {
                 "before": trajectory.memory[self.learning],
@@ -293,18 +296,6 @@ class Learner:
         worth = self.worth_later(plays, trajectory)
         return hangs_on_value(worth, present | self.config.gains_after_leaving)
 
-    def values(self, param_sets: PlayerParams, memory: Memory, seen: View) -> jax.Array:
-        """[B, n] what the learning seats hope for, with their memories and views [B, n, ...]."""
-        shares = self.actor.shares_params
-
-        def value(player_params: PlayerParams, memory: Memory, view: View) -> jax.Array:
-            _, inferred = self.actor.infer(player_params, memory, view)
-            return self.actor.policy_and_value(player_params.policy, view, inferred)[1]
-
-        own = jax.tree.map(lambda leaf: leaf[0], param_sets) if shares else param_sets
-        over_seats = jax.vmap(value, in_axes=(None if shares else 0, 0, 0))
-        return jax.vmap(over_seats, in_axes=(None, 0, 0))(own, memory, seen)
-
     @jax.named_scope("improve")
     def improve(
         self,
@@ -321,28 +312,37 @@ class Learner:
         imagined_value_weight = rollouts.config.critic_weight if rollouts else 1.0
         through_time = self.actor.context.learned_by_policy
 
-        def loss(params: Improved, part: Batch) -> tuple[jax.Array, Metrics]:
+        def rows_now(params: Improved, part: Batch) -> tuple[jax.Array, jax.Array]:
             if through_time:
                 replay = partial(replay_rows, self.actor.context, params.context)
                 part = self.auxiliary.replay(replay, part, c)
             over_rows = jax.vmap(self.actor.policy_and_value, in_axes=(None, 0, 0))
-            logits, value = over_rows(params.policy, part.view, part.inferred)
+            return over_rows(params.policy, part.view, part.inferred)
+
+        def loss(params: Improved, part: Batch, other: Other) -> tuple[jax.Array, Metrics]:
+            logits, value = rows_now(params, part)
             if self.search:
                 return distillation_loss(logits, value, part, c.value_weight)
-            return ppo_loss(logits, value, part, c, entropy_weight, imagined_value_weight)
+            total, found = ppo_loss(logits, value, part, c, entropy_weight, imagined_value_weight)
+            if other is not None:
+                found["lola/gain"] = lola_gain(rows_now, (params, part), other, c.unroll)
+                total -= c.lola.step * found["lola/gain"]
+            return total, found
 
-        def step(now: Step, part: Batch) -> tuple[Step, Metrics]:
+        def step(now: Step, part: Batch, other: Other) -> tuple[Step, Metrics]:
             params, optimiser = now
-            (_, parts), slope = jax.value_and_grad(loss, has_aux=True)(params, part)
+            (_, parts), slope = jax.value_and_grad(loss, has_aux=True)(params, part, other)
             change, optimiser = self.optimiser.update(slope, optimiser, params)
             parts["gradient_norm"] = optax.tree.norm(slope)
             return (optax.apply_updates(params, change), optimiser), parts
 
         def minibatch(now: Step, rows: jax.Array) -> tuple[Step, Metrics]:
-            return jax.vmap(step)(now, jax.tree.map(lambda leaf: leaf[:, rows], batch))
+            part: Batch = jax.tree.map(lambda leaf: leaf[:, rows], batch)
+            other = jax.tree.map(lambda leaf: leaf[::-1], (now[0], part)) if c.lola.step else None
+            return jax.vmap(step)(now, part, other)
 
         def epoch(now: Step, key: jax.Array) -> tuple[Step, Metrics]:
-            rows = self.auxiliary.draw_minibatches(key, c, through_time)
+            rows = self.auxiliary.draw_minibatches(key, c, through_time or c.lola.step > 0)
             return jax.lax.scan(minibatch, now, rows)
 
         carry, parts = jax.lax.scan(epoch, (sets, optimiser), jax.random.split(key, c.epochs))

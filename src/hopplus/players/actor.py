@@ -107,6 +107,19 @@ class Actor:
         with jax.named_scope("infer"):
             return self.context.infer(self.context.params_of(params), memory, view)
 
+    def values(self, param_sets: PlayerParams, memory: Memory, seen: View) -> jax.Array:
+        """[B, n] what its seats hope for, with parameters [sets, ...], memories and views [B, n,
+        ...]."""
+        shares = self.shares_params
+
+        def value(params: PlayerParams, memory: Memory, view: View) -> jax.Array:
+            _, context = self.infer(params, memory, view)
+            return self.policy_and_value(params.policy, view, context)[1]
+
+        own = jax.tree.map(lambda leaf: leaf[0], param_sets) if shares else param_sets
+        over_seats = jax.vmap(value, in_axes=(None if shares else 0, 0, 0))
+        return jax.vmap(over_seats, in_axes=(None, 0, 0))(own, memory, seen)
+
     def act(
         self, params: PlayerParams, memory: Memory, view: View, key: jax.Array
     ) -> tuple[Memory, Act]:

@@ -52,6 +52,11 @@ class Opened:
                 "a diagnosis computes anew what seats are rewarded with, but not what"
                 f" {option(averse[0])} adds"
             )
+        if self.config.ppo.lola.step:
+            raise ConfigError(
+                "a diagnosis holds what a seat learns against its own play, but with"
+                " --ppo.lola.step it learns from the other's, too"
+            )
 
     @property
     def updates(self) -> int:

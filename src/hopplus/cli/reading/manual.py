@@ -223,6 +223,7 @@ def _idle(config: TrainConfig) -> Callable[[str], bool]:
     social = {
         "inequity.": ppo.inequity.alpha or ppo.inequity.beta,
         "influence.": ppo.influence.weight,
+        "lola.": ppo.lola.step,
     }
     unused = tuple(name for name, weight in social.items() if not weight)  # which have presets
 
