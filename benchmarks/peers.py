@@ -3,6 +3,7 @@
 import sys
 import time
 from collections.abc import Callable, Mapping
+from contextlib import redirect_stdout
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -95,7 +96,8 @@ def own_program(size: int, games: int, seed: int) -> Program:
 def jaxmarl_program(games: int, seed: int) -> Program:
     """JaxMARL's, as its own guide steps games: a key for each, and new episodes in its `step`."""
     try:
-        env = import_module("jaxmarl.environments.coin_game.coin_game").CoinGame()
+        with redirect_stdout(sys.stderr):  # what it says while it is imported is no figure
+            env = import_module("jaxmarl.environments.coin_game.coin_game").CoinGame()
     except ImportError as error:
         raise ConfigError(f"jaxmarl is not installed (pip install jaxmarl): {error}") from error
 
