@@ -235,12 +235,20 @@ def test_a_model_that_is_worse_for_one_seat() -> None:
     found = {
         check.title: check.fault
         for check in check_models(
-            logged(**{"world/error": worse, "opponent/accuracy": even, "explained": worse})
+            logged(
+                **{
+                    "world/error": worse,
+                    "opponent/accuracy": even,
+                    "opponent/fill": worse,
+                    "explained": worse,
+                }
+            )
         )
     }
     assert found == {
         "Models: world/error": "models-differ",
         "Models: opponent/accuracy": None,
+        "Models: opponent/fill": None,  # who stays longer has more to learn from
         "Models: explained": None,  # an effect, and no cause
     }
     alone = logged(**{"world/error": worse[:, :1], "value_loss": worse})

@@ -111,6 +111,17 @@ def test_games_do_not_depend_on_their_neighbours() -> None:
     jax.tree.map(lambda a, b: np.testing.assert_array_equal(a[:, 5:7], b), together, few)
 
 
+def test_new_boards_are_the_same_whether_or_not_somebody_asks(
+    played: tuple[Play, Play, Trajectory], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are made when an episode ends, or in every step, by what is cheaper on the machine."""
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    again = play(GAME, SEATING, jax.random.split(jax.random.key(0), B))
+    for one, two in zip(*map(jax.tree.leaves, (played[1:], again[1:])), strict=True):
+        if not jax.dtypes.issubdtype(one.dtype, jax.dtypes.prng_key):
+            np.testing.assert_array_equal(one, two)
+
+
 def test_fresh_games_differ(played: tuple[Play, Play, Trajectory]) -> None:
     _, _, trajectory = played
     begun = trajectory.state.steps == 0

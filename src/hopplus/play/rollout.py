@@ -108,9 +108,13 @@ def advance(
         return replace(_where(play.begins, fresh, play), key=play.key)
 
     played, keys_game, steps = jax.vmap(act)(plays)
-    # A new board is dear, and in games whose episodes are all as long they end together.
-    over = played.begins.any()
-    played = jax.lax.cond(over, jax.vmap(renew), lambda plays, _: plays, played, keys_game)
+    if jax.default_backend() == "cpu":
+        # A new board is dear, and in games whose episodes are all as long they end together. On a
+        # GPU it costs less than to ask.
+        over = played.begins.any()
+        played = jax.lax.cond(over, jax.vmap(renew), lambda plays, _: plays, played, keys_game)
+    else:
+        played = jax.vmap(renew)(played, keys_game)
     return replace(played, view=jax.vmap(partial(views, game))(played.state)), steps
 
 

@@ -265,7 +265,8 @@ def check_models(evidence: SeatsEvidence) -> Iterator[Check]:
             continue
         figures = np.mean(shown, axis=0)
         found = compare_runs(figures)
-        cause = name != "explained"  # which is an effect of everything else
+        # Effects of how a seat plays: who stays longer on the board has more to learn from.
+        cause = name != "explained" and not name.endswith("/fill")
         spread = np.ptp([seat.mean for seat in found.seats])
         worth = spread > UNLIKE * abs(figures.mean())  # models of their own are never quite alike
         few = f"Train with --seeds {find_fewest_runs(figures.shape[1], SURE)} or more."
