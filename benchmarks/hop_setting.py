@@ -100,16 +100,13 @@ class HopSetting:
         rows = self._references(wanted[FIXED]) if self.references else []
         left_out = []
         for name in self.only or PRESETS:
-            try:
-                run = train_in(self.runs / name, self._config(name))
-                if run is None:
-                    return 130
-                rows.append(self._scored(name, run, wanted))
-            except ConfigError as error:
-                if self.only:
-                    raise
-                # It cannot play this game, or not go on learning alone, as one of LOLA's pair.
-                left_out.append(f"without {name}: {error}")
+            if PRESETS[name].ppo.lola.step and not self.only:
+                left_out.append(f"without {name}, who learns in pairs and cannot go on alone")
+                continue
+            run = train_in(self.runs / name, self._config(name))
+            if run is None:
+                return 130
+            rows.append(self._scored(name, run, wanted))
         machine = device_line()
         title = f"{game.name}, {board_size(game)}, seeds from {self.seed}; {machine}"
         columns: dict[Any, Callable[[Scored], Any]] = {

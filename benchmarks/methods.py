@@ -5,7 +5,7 @@ trained again, and one that was stopped goes on."""
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ import jax
 import numpy as np
 
 from benchmarks import main
-from benchmarks.kept import keep_figures, read_figures
+from benchmarks.kept import find_figures, keep_figures
 from benchmarks.training import train_in
 from hopplus.cli.paged import show
 from hopplus.cli.reading.options import check_options
@@ -38,7 +38,8 @@ from hopplus.runtime import device_line
 
 STEPS = 500_000
 GATE = 0.2  # as imagination's
-ALONE, TIMED = "alone.json", 5  # where times are kept, and of how many updates they are
+ALONE = "alone.json"  # where times are kept
+WARM, TIMED = 40, 5  # updates before imagination has begun everywhere, and those that are timed
 TRIALS, TIME = 1024, 4  # of the probe: trials of an episode, and the step that is read
 PPO, HOP_PLUS, MCTS = (PRESETS[name] for name in ("ppo", "hop-plus", "hop-plus-mcts"))
 
@@ -211,10 +212,10 @@ class MethodsBench:
         if self.time:
             for name in names:
                 seconds = time_update(self._config(name))
-                keep_figures(self.runs / ALONE, {name: {"seconds": seconds}})
+                keep_figures(self.runs / ALONE, {name: {**self._timed, "seconds": seconds}})
                 say(f"{name}: {seconds:.3f} s an update")
             return 0
-        alone = read_figures(self.runs / ALONE)
+        timed = {name: find_figures(self.runs / ALONE, name, self._timed) for name in names}
         done: dict[str, RunFolder] = {}
         for name in names:
             path, config = self.runs / name, self._config(name)
@@ -227,7 +228,7 @@ class MethodsBench:
         if not done:
             raise ConfigError(f"no row is done in {self.runs}: leave --no-train out")
         traces = [
-            replace(trace, **alone.get(trace.name, {}))
+            replace(trace, seconds=(timed[trace.name] or vars(trace))["seconds"])
             for trace in (read_trace(name, name, run) for name, run in done.items())
         ]
         rows = measure(traces, self.level, self.seconds)
@@ -248,6 +249,12 @@ class MethodsBench:
         try_figure(self.runs / f"{label}.png", lambda: draw_ladder(traces, self.level))
         write_durably(self.runs / f"{label}.json", page_json(page).encode())
         return show(page, as_json=self.json)
+
+    @property
+    def _timed(self) -> dict[str, Any]:
+        """What the time of an update hangs on besides the row; on another machine it is another
+        --runs."""
+        return {"seeds": self.seeds, "game": asdict(self.game)}
 
     def _config(self, name: str) -> TrainConfig:
         config = replace(ROWS[name], game=self.game, seed=self.seed, seeds=self.seeds)
@@ -287,11 +294,11 @@ def time_update(config: TrainConfig) -> float:
     keys = seed_keys(config)
     now, update = first_and_next(make_learner(config, {}), config, keys)
     spent = []
-    for _ in range(TIMED + 1):
+    for _ in range(WARM + TIMED):
         began = time.monotonic()
         now = jax.block_until_ready(update(now)[0])
         spent.append(time.monotonic() - began)
-    return float(np.median(spent[1:]))
+    return float(np.median(spent[WARM:]))
 
 
 def choose(only: tuple[str, ...]) -> list[str]:

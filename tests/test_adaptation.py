@@ -144,6 +144,14 @@ def test_the_way_to_best_responses_and_what_is_missing_there() -> None:
     np.testing.assert_allclose(drawn["best responses"], [2.5, 5.5])
     np.testing.assert_allclose(drawn["blind"], [1.0, 2.0])
     assert found.regret(replace(known, best=None)) is None
+    # Who looks ahead has less at first: of a way that leads down there is no share.
+    down = replace(told, by_episode=later | {"best": np.stack([best - 3, best + 3], -1)})
+    shares = [one.mean for one in found.closed(down) or ()]
+    assert np.isnan(shares[0])
+    assert shares[1] == pytest.approx(0.5 / 3.5)
+    # At the end of a long trial one is held against the last episode.
+    late = Adaptation(places, AtTheEnd().columns, returns[..., 1:])
+    assert [one.mean for one in late.regret(told) or ()] == pytest.approx([3.0])
 
 
 @pytest.fixture(scope="module")

@@ -202,7 +202,7 @@ def test_whose_returns_are_whose(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     assert again.best is not None
     assert again.best.tolist() == found.best.tolist()
     header, rows = certificate_rows(found)
-    assert header[1] == "best response"
+    assert header[1] == "best responses"
     assert rows[1][1].mean == pytest.approx(1200.5)
 
 

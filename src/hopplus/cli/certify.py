@@ -6,7 +6,7 @@ from pathlib import Path
 from hopplus.cli.paged import show
 from hopplus.cli.reading.options import check_options
 from hopplus.config import ConfigError, GameConfig, NetConfig, PPOConfig, TrainConfig, default_game
-from hopplus.evaluation.adaptation import lineups
+from hopplus.evaluation.adaptation import lineups, own_name
 from hopplus.evaluation.certificate import Certificate
 from hopplus.games import make_game
 from hopplus.games.game import board_size
@@ -36,7 +36,7 @@ class Certify:
     scripted players when not given, with conditional in --against those too that it adds."""
     against: tuple[str, ...] = ("all",)
     """The lineups to be measured among, one name per other seat: stag,stag,hare
-    runs/a@1,switch,hare ...; all for every mixture of the game's scripted players, conditional with
+    runs/a@1,switch,hare ...; all for every mixture of --kinds, conditional with
     those too whose acts depend on what happened in the trial (trusting and wary in Stag-Hunt)."""
     best_response: bool = False
     """Also learn a best response to each lineup, by a player of its own; all in one program."""
@@ -64,15 +64,17 @@ class Certify:
             trial=self.trial,
         )
         game = make_game(self.game)
-        kinds = tuple(options(self.kinds)) if self.kinds else ()
+        named = options(self.kinds) if self.kinds is not None else []
+        kinds = tuple(dict.fromkeys(own_name(name, 1, game) for name in named))
         if not kinds and "conditional" in self.against:
             kinds = mixed_names(game, "conditional")
         wanted = lineups(self.against, game, kinds)
         everyone = [*(kinds or mixed_names(game)), *(name for one in wanted for name in one)]
         if len(set(everyone)) < 2:
+            whose = "--kinds has" if kinds else f"{game.name} has"
             raise ConfigError(
-                f"whom one faces can only matter among several, and {game.name} has"
-                f" {everyone[0]} players alone: name others in --against"
+                f"whom one faces can only matter among several, and {whose} {everyone[0]} players"
+                " alone: name others in --against"
             )
         background = find_background_players(everyone)
         asked = Certificate(config, wanted, background, self.episodes, kinds, self.best_response)

@@ -37,7 +37,7 @@ from hopplus.types import Params
 Got = tuple[jax.Array, jax.Array]  # [T, L] rewards, and where episodes ended
 Update = Callable[[Learning], tuple[Learning, Got]]
 OnProgress = Callable[[int, str], None]  # trials that are done, and a note
-MOST_TRIALS = 256  # of those who learn, side by side
+MOST_TRIALS = 1024  # of those who learn, side by side
 LEARN = "learn"  # one of the others who goes on learning, too
 
 
@@ -69,7 +69,8 @@ class Adaptation:
         _, there = self._shared(known)
         if not there or name not in known.returns:
             return None
-        found: np.ndarray = known.in_columns(name, len(self.columns))[:, there].mean(axis=1)
+        counted = [column for column in self.columns if column.startswith("episode")]
+        found: np.ndarray = known.in_columns(name, len(counted))[:, there].mean(axis=1)
         return found
 
     def closed(self, known: References) -> list[Estimate] | None:
@@ -84,7 +85,9 @@ class Adaptation:
         if not gap.mean > 0 or gap.mean < gap.half_width < float("inf"):
             return None
         own = self.returns[:, held].mean(axis=1)  # [S, C]
-        shares = (own - blind.mean(axis=0)) / (aim - blind).mean(axis=0)
+        way = (aim - blind).mean(axis=0)  # [C]
+        # Who looks ahead may have less at first: there is no share of a way that leads down.
+        shares = (own - blind.mean(axis=0)) / np.where(way > 0, way, np.nan)
         return [estimate(column) for column in shares.T]
 
     def regret(self, known: References, total: bool = False) -> list[Estimate] | None:
@@ -118,11 +121,11 @@ def lineups(against: Sequence[str], game: Game, kinds: Sequence[str] = ()) -> li
             found += mixtures(game, mixed_names(game, cast(Mixed, names)))
         else:
             called = split_names(names, game.seats - 1, others=True)
-            found.append(tuple(_called(name, 1 + place, game) for place, name in enumerate(called)))
+            found.append(tuple(own_name(one, 1 + place, game) for place, one in enumerate(called)))
     return list(dict.fromkeys(found))
 
 
-def _called(name: str, seat: int, game: Game) -> str:
+def own_name(name: str, seat: int, game: Game) -> str:
     """The name by which a player is known: `noisy-hare:0.2` for `noisy-hare:.20`."""
     if MIXED in name:
         raise ConfigError(f"{name!r} is a mixture: among new co-players, one player sits in a seat")
@@ -164,7 +167,7 @@ class FineTuning:
         seated = [around(LEARN, names, seat) for names in lineups]
         patterns = [tuple(LEARN if name == LEARN else "" for name in names) for names in seated]
         shape = (len(players), len(lineups), trials, steps)
-        reward, done = np.zeros(shape), np.zeros(shape, bool)
+        reward, done = np.zeros(shape, np.float32), np.zeros(shape, bool)
         for pattern in dict.fromkeys(patterns):
             there = [number for number, one in enumerate(patterns) if one == pattern]
             pairs = [(seed, number) for seed in range(len(players)) for number in there]
@@ -196,10 +199,13 @@ class FineTuning:
         """The learner of the seats that learn, with anyone of those called in the others; and its
         update, which gives the rewards [T, L] of the focal seat and where episodes ended, too."""
         c = self.config.steady
-        if "episodes" in c.context_names:
+        if told := {"episodes", "oracle"} & set(c.context_names):
             raise ConfigError(
-                "who is told which episode of a trial it is in cannot go on learning there"
+                f"a player with the context {min(told)} is told what there is nobody to tell in a"
+                " trial among others: it cannot go on learning there"
             )
+        if c.ppo.lola.step:
+            raise ConfigError("LOLA learns in pairs: such a player cannot go on learning alone")
         rate = c.ppo.learning_rate if self.learning_rate is None else self.learning_rate
         end = c.ppo.entropy if c.ppo.entropy_end is None else c.ppo.entropy_end
         ppo = replace(

@@ -102,7 +102,8 @@ class Certificate:
         """Whether anyone of the lineups remembers the trial, so that its episodes differ."""
         game = make_game(self.config.game)
         names = set(self._called) - self.background.keys()
-        return any(scripted(name, game).carries for name in names)
+        learned = any(one.actor.carries for one in self.background.values())
+        return learned or any(scripted(name, game).carries for name in names)
 
     @property
     def numbers(self) -> int:
@@ -130,7 +131,7 @@ class Certificate:
         return found
 
     def _measured(self, on_update: OnUpdate) -> References:
-        table = self.table  # raises if it must, before anyone learns
+        table, _ = self.table, self._chosen  # raise if they must, before anyone learns
         # Each seed has a replica that is an oracle and one that is not, which begin alike.
         flags = [True, False]
         fresh, both = self._learned(self.drawing, None, flags, "oracle and blind", on_update)

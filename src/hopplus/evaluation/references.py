@@ -18,6 +18,7 @@ from hopplus.play.trained import Trained
 from hopplus.players.scripted import mixed_names
 from hopplus.types import Params
 
+SAID = {"best": "best responses"}  # players whose name says too little
 SHOWN = "is shown who the others are; blind is plain PPO in trials"  # what oracle means in files
 
 
@@ -50,18 +51,24 @@ class References:
         return "oracle" if self.best is None else "best"
 
     @property
+    def aim_called(self) -> str:
+        return SAID.get(self.aim, self.aim)
+
+    @property
     def aim_says(self) -> str:
         """What a share of that way is called."""
         if self.best is None:
             return "share of the gap closed"
-        return "share of the way to best responses"
+        return f"share of the way to {self.aim_called}"
 
     def in_columns(self, name: str, count: int) -> np.ndarray:
-        """[S, K, count] the same of a player by episode, where it was measured in so many."""
-        if name in self.by_episode and count <= self.by_episode[name].shape[-1]:
-            return self.by_episode[name][..., :count]
-        found = self.returns[name]
-        return np.broadcast_to(found[..., None], (*found.shape, count))
+        """[S, K, count] the same of a player in so many episodes, or [S, K, 1] in the last one for
+        none, where it was measured in so many."""
+        found = self.by_episode.get(name)
+        if found is None or count > found.shape[-1]:
+            mean = self.returns[name]
+            return np.broadcast_to(mean[..., None], (*mean.shape, max(count, 1)))
+        return found[..., :count] if count else found[..., -1:]
 
     @property
     def practised(self) -> np.ndarray:
@@ -128,7 +135,7 @@ def read_references(path: Path) -> References:
     """What an earlier call has kept."""
     try:
         kept = json.loads(path.read_text(encoding="utf-8"))
-        if kept["oracle"] != SHOWN:
+        if kept["oracle"] != SHOWN or ("trial_episodes" in kept and "means" not in kept):
             raise ConfigError(f"{path} is of an earlier version: hopplus certify measures it anew")
         game = from_json(TrainConfig, kept["config"]).game
         lineups = [tuple(lineup) for lineup in kept["lineups"]]

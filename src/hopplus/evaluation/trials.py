@@ -11,12 +11,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from hopplus.config import FOR_EVER, SearchConfig
+from hopplus.config import FOR_EVER, MIXED, SearchConfig
 from hopplus.games.game import Game
 from hopplus.learning.learner import Learner, Learning
 from hopplus.play.lineup import Lineup, fitting
 from hopplus.play.rollout import rollout, start
-from hopplus.play.seating import Seating
+from hopplus.play.seating import Seating, options
 from hopplus.play.trained import Trained
 from hopplus.players.mixture import Mixture
 from hopplus.players.player import Player
@@ -194,6 +194,15 @@ class Trials:
         return Streams(*(np.concatenate(one)[: len(chosen)] for one in zip(*parts, strict=True)))
 
 
+def told_kinds(trained: Trained) -> list[str]:
+    """The players that an oracle has learned to know, in the order in which it is told of them."""
+    config = trained.config
+    if config is None or "oracle" not in config.context_names:
+        return []
+    mixed = [name for name in (config.seats or "").split(",") if MIXED in name]
+    return max(map(options, mixed), key=len)
+
+
 def make_trials(
     game: Game,
     focal: Trained,
@@ -205,7 +214,9 @@ def make_trials(
     """Seat a learned player for trials among these lineups, of scripted players and background
     players; and the parameters of everyone."""
     own = fitting(focal, FOCAL, game).playing(game, search)
-    called = dict.fromkeys(name for lineup in lineups for name in lineup)
+    # An oracle knows players by their number in the mixture that it has learned among.
+    asked = [name for lineup in lineups for name in lineup]
+    called = dict.fromkeys([*told_kinds(focal), *asked])
     known = {name: fitting(background[name], name, game) for name in called if name in background}
     others = tuple(
         known[name].playing(game, None) if name in known else scripted(name, game)

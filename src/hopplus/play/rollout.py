@@ -12,6 +12,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax.custom_batching import custom_vmap
 
 from hopplus.config import FOR_EVER
 from hopplus.games.game import Game, repeat_step, views
@@ -111,7 +112,7 @@ def advance(
     if jax.default_backend() == "cpu":
         # A new board is dear, and in games whose episodes are all as long they end together. On a
         # GPU it costs less than to ask.
-        over = played.begins.any()
+        over = _any(played.begins)
         played = jax.lax.cond(over, jax.vmap(renew), lambda plays, _: plays, played, keys_game)
     else:
         played = jax.vmap(renew)(played, keys_game)
@@ -158,6 +159,17 @@ def states_after(game: Game, trajectory: Trajectory) -> State:
     in it, as the next episode begins there. Only what is asked for is computed again."""
     played = (trajectory.state, trajectory.act.action, trajectory.key)
     return jax.vmap(jax.vmap(partial(repeat_step, game)))(*played)[0]
+
+
+@custom_vmap
+def _any(flags: jax.Array) -> jax.Array:
+    """[] bool, for all that runs side by side together: of seeds, too, none waits for another."""
+    return flags.any()
+
+
+@_any.def_vmap
+def _any_of_all(size: int, batched: list[bool], flags: jax.Array) -> tuple[jax.Array, bool]:
+    return _any(flags.any(axis=0)), False
 
 
 def _where(condition: jax.Array, yes: Any, no: Any) -> Any:

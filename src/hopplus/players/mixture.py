@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 
-from hopplus.players.player import Player, alike
+from hopplus.players.player import Listener, Player, alike
 from hopplus.types import Act, Memory, Params, View
 
 
@@ -52,6 +52,12 @@ class Mixture:
     def carry(self, memory: Memory, view: View) -> Memory:
         return tuple(
             player.carry(kept, view) if player.carries else player.start()
+            for player, kept in zip(self.players, memory, strict=True)
+        )
+
+    def overhear(self, memory: Memory, goals: jax.Array) -> Memory:
+        return tuple(
+            player.overhear(kept, goals) if isinstance(player, Listener) else kept
             for player, kept in zip(self.players, memory, strict=True)
         )
 

@@ -60,9 +60,6 @@ class Planner(Around):
     def inner(self) -> Actor:
         return self.actor
 
-    def overhear(self, memory: Memory, goals: jax.Array) -> Memory:
-        return self.actor.overhear(memory, goals)
-
     def act(
         self, params: PlayerParams, memory: Memory, view: View, key: jax.Array
     ) -> tuple[Memory, Act]:

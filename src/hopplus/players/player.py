@@ -115,6 +115,9 @@ class Around:
     def carry(self, memory: Memory, view: View) -> Memory:
         return self.inner.carry(memory, view)
 
+    def overhear(self, memory: Memory, goals: jax.Array) -> Memory:
+        return self.inner.overhear(memory, goals) if isinstance(self.inner, Listener) else memory
+
 
 @dataclass(frozen=True)
 class Own(Around):

@@ -94,12 +94,15 @@ class SeatsEvidence:
 
     @property
     def passing(self) -> bool:
-        """Whether fresh runs as long as these do not repeat their ordering, so that it was chance:
-        one run in a hundred has one. Shorter ones might end before it comes."""
+        """Whether fresh runs as long as these do not repeat their ordering, and it is not real in
+        all of them together: one healthy subject in a hundred has one by chance. Shorter runs might
+        end before it comes."""
         again = self.ladder[AGAIN].samples if self.ladder else np.zeros((0, 0))
         if not len(again) or self.settings.ablation_steps < self.subject.config.steps:
             return False
-        return compare_direction(self.returns.samples, again) >= SIGNIFICANT
+        together = compare_runs(np.concatenate([self.returns.samples, again]))
+        repeated = compare_direction(self.returns.samples, again) < SIGNIFICANT
+        return not repeated and together.p_value >= REAL
 
 
 def check_returns(evidence: SeatsEvidence) -> Check:
@@ -107,7 +110,10 @@ def check_returns(evidence: SeatsEvidence) -> Check:
     found = check_order(evidence.returns)
     evidence.on_step("looked at returns")
     if found.fault and evidence.passing:
-        says = f"{found.says} But fresh runs as long as these do not repeat it: it was chance."
+        says = (
+            f"{found.says} But fresh runs as long as these do not repeat it, and all together do"
+            " not differ: it was chance."
+        )
         return replace(found, says=says, fault=None)
     return found
 
@@ -286,7 +292,9 @@ def check_parts(evidence: SeatsEvidence) -> Check | None:
     if not evidence.ladder:
         return None
     found = check_ablation(evidence.returns, evidence.ladder)
-    return replace(found, unknown="") if evidence.passing else found
+    if evidence.passing:
+        return replace(found, says="Fresh runs do not repeat the ordering.", unknown="")
+    return found
 
 
 CHECKS: tuple[Callable[[SeatsEvidence], Found], ...] = (

@@ -8,7 +8,7 @@ import numpy as np
 from hopplus.evaluation.ablation import Trace
 from hopplus.evaluation.adaptation import Adaptation
 from hopplus.evaluation.crossplay import Crossplay
-from hopplus.evaluation.references import References
+from hopplus.evaluation.references import SAID, References
 from hopplus.report.figures.palette import (
     BLACK,
     BLUE,
@@ -30,7 +30,6 @@ MARKS = {
     "blind": (VERMILION, "<"),
     "random": (FAINT, "x"),
 }
-SAID = {"best": "best responses"}  # where a name says too little
 LONGEST = 28  # letters of a name, of whose path the end tells most
 
 

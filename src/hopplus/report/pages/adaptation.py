@@ -8,7 +8,7 @@ import numpy as np
 
 from hopplus.diagnosis.introspection import Introspection
 from hopplus.evaluation.adaptation import Adaptation
-from hopplus.evaluation.references import References
+from hopplus.evaluation.references import SAID, References
 from hopplus.evaluation.statistics import ENOUGH, Estimate, estimate
 from hopplus.report.figures.evaluation import draw_adaptation, draw_certificate, draw_episodes
 from hopplus.report.numbers import counted, doubt_seeds, said
@@ -42,7 +42,7 @@ def adaptation_page(name: str, found: Adaptation, known: References | None, lear
     lines = ["mean returns ± 95% over seeds"] * (seeds > 1)
     lines += filter(None, [doubt_seeds(seeds)])
     if known and closed is None:
-        lines.append("among these co-players there is no gap between blind and oracle to close")
+        lines.append(f"among these co-players there is no way from blind to {known.aim_called}")
     title = f"{name}, learning: {learning}, {counted(seeds, 'seed')}"
     table = Section(title, header=["others", *found.columns], rows=rows + totals, apart=len(totals))
     picture = Section(
@@ -91,7 +91,10 @@ def certificate_page(found: References, title: str) -> Page:
                 " is told what they are after.",
                 header=["", *(f"episode {number + 1}" for number in range(len(lost)))],
                 rows=[
-                    *([name, *found.means_by_episode(name)] for name in found.by_episode),
+                    *(
+                        [SAID.get(name, name), *found.means_by_episode(name)]
+                        for name in found.by_episode
+                    ),
                     ["oracle − blind", *lost],
                 ],
             )
@@ -111,7 +114,7 @@ def certificate_page(found: References, title: str) -> Page:
 def certificate_rows(found: References) -> tuple[list[str], list[list[Any]]]:
     """The names of columns; a row for each lineup, and one for the mean over the mixtures and over
     the lineups that only the oracle has learned among, where there are any."""
-    columns = {} if found.best is None else {"best response": found.best}
+    columns = {} if found.best is None else {SAID["best"]: found.best}
     columns |= {
         "oracle": found.oracle,
         "blind": found.blind,
