@@ -5,8 +5,10 @@ from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from hopplus.players.player import Player, alike
+from hopplus.players.scripted.family import Family, Together
 from hopplus.types import Act, Memory, Params, View
 
 
@@ -60,12 +62,23 @@ class Mixture:
     ) -> tuple[Memory, Act]:
         """The act of the one of that number."""
         _, key_act = jax.random.split(key)
-        memories, acts = zip(
-            *(
-                player.act(own, kept, view, key_act)
-                for player, own, kept in zip(self.players, params, memory, strict=True)
-            ),
-            strict=True,
-        )
-        act: Act = jax.tree.map(lambda *leaves: jnp.stack(leaves)[choice], *alike(acts))
-        return memories, act
+        is_family = np.array([isinstance(player, Family) for player in self.players])
+        memories, acts = list(memory), []
+        for number in np.flatnonzero(~is_family):
+            given = (params[number], memory[number], view, key_act)
+            memories[number], act = self.players[number].act(*given)
+            acts.append(act)
+        place = np.cumsum(~is_family) - 1  # [P] of each one's act
+        if is_family.any():
+            numbers = np.flatnonzero(is_family)
+            members = tuple(self.players[number] for number in numbers)
+            which = jnp.asarray(np.cumsum(is_family) - 1)[choice]
+            kept = tuple(memory[number] for number in numbers)
+            kept, act = Together(members, which).act((), kept, view, key_act)
+            for number, one in zip(numbers, kept, strict=True):
+                memories[number] = one
+            place[numbers] = len(acts)
+            acts.append(act)
+        chosen = jnp.asarray(place)[choice]
+        act = jax.tree.map(lambda *leaves: jnp.stack(leaves)[chosen], *alike(acts))
+        return tuple(memories), act
