@@ -1,5 +1,5 @@
-"""Families of co-players: what is drawn for a trial, what they do on boards worked by hand, and that
-one learns among all but those held out."""
+"""Families of co-players: what is drawn for a trial, what they do on boards worked by hand, and
+that one learns among all but those held out."""
 
 from dataclasses import replace
 from functools import cache, partial
@@ -21,9 +21,9 @@ from hopplus.play.rollout import rollout, start
 from hopplus.play.seating import Seating
 from hopplus.players.context.registry import make_context
 from hopplus.players.mixture import Mixture
-from hopplus.players.player import Player
 from hopplus.players.scripted import mixed_names, player_names, scripted
-from hopplus.players.scripted.family import NUMBERS, Family, Member, distances
+from hopplus.players.scripted.family import NUMBERS, Member, Together, distances
+from hopplus.types import View
 from test_co_players import (
     CLEAR,
     COIN,
@@ -38,10 +38,7 @@ from test_co_players import (
     TAKES_MINE,
     TWO_AT_THE_STAG,
     UP,
-    does,
     game_of,
-    likely,
-    watch,
 )
 from tiny_hop_plus import jit
 
@@ -56,11 +53,12 @@ GAMES = list(SMALL)
 
 
 @cache
-def small(name: str) -> Game:
+def small(name: str) -> Any:
     return make_game(make_config(name, **SMALL[name]))
 
 
-def everyone(game: Game) -> tuple[Player, ...]:
+@cache
+def everyone(game: Any) -> tuple[Any, ...]:
     return tuple(scripted(name, game) for name in mixed_names(game, "population"))
 
 
@@ -71,9 +69,14 @@ class Played(NamedTuple):
     begins: np.ndarray  # [T, B] bool, a trial does
     choice: np.ndarray  # [T, B, N]
     chances: np.ndarray  # [T, B, N, A] of who is seated
-    own: np.ndarray  # [F, T, B, N, A] of every family by itself
+    own: np.ndarray  # [F, T, B, N, A] of every family
     legal: np.ndarray  # [T, B, N, A] bool
     present: np.ndarray  # [T, B, N] bool
+
+
+def over_games(function: Any) -> Any:
+    """Over steps, games and seats."""
+    return jax.vmap(jax.vmap(jax.vmap(function)))
 
 
 @cache
@@ -88,21 +91,15 @@ def played(name: str) -> Played:
         _, found = rollout(game, seating, params, plays, 60)
         seen = jax.vmap(jax.vmap(partial(views, game)))(found.state)  # [T, B, N]
 
-        def alone(family: Family, memory: Member, view: Any) -> jax.Array:
-            return jnp.exp(family.act((), memory, view, key)[1].logits)
+        def acts(choice: jax.Array, memory: tuple[Member, ...], view: Any) -> jax.Array:
+            return jnp.exp(Together(families, choice).act((), memory, view, key)[1].logits)
 
-        own = []
-        for family, memory in zip(families, found.memory[0], strict=True):
-            one = partial(alone, family)
-            for _ in range(3):
-                one = jax.vmap(one)
-            own.append(one(memory, seen))
+        each = over_games(partial(jax.vmap(acts, (0, None, None)), jnp.arange(len(families))))
+        own = jnp.moveaxis(each(found.memory[0], seen), 3, 0)
         numbers = jnp.stack([memory.numbers for memory in found.memory[0]])
         begins = found.begins & (found.episode == 0)
         chances = jnp.exp(found.act.logits)
-        return Played(
-            numbers, begins, found.choice, chances, jnp.stack(own), seen.legal, found.present
-        )
+        return numbers, begins, found.choice, chances, own, seen.legal, found.present
 
     return Played(*map(np.asarray, jit(play)(jax.random.key(3))))
 
@@ -113,15 +110,28 @@ def test_acts_are_legal_and_distributions_add_up(name: str) -> None:
     np.testing.assert_allclose(found.own.sum(axis=-1), 1, atol=1e-5)
     assert not found.own[:, ~found.legal].any()
     assert len(set(found.choice.ravel())) == len(found.own) == 14
-
-
-@pytest.mark.parametrize("name", GAMES)
-def test_a_mixture_acts_as_the_one_who_sits_there(name: str) -> None:
-    """By its own memory, though ways are looked for once for all of them."""
-    found = played(name)
     sat = np.take_along_axis(found.own, found.choice[None, ..., None], axis=0)[0]
-    told = ~found.begins  # in a trial's first act numbers are drawn, by another key
+    told = ~found.begins  # in a trial's first act numbers are drawn, here by another key
     np.testing.assert_allclose(found.chances[told], sat[told], atol=1e-6)
+
+
+def test_a_mixture_acts_as_the_one_who_sits_there() -> None:
+    """By its own memory and numbers, though these are drawn, and ways looked for, once for all."""
+    game = small("coin-v1")
+    mixture = Mixture((scripted("random", game), *everyone(game), scripted("defector", game)))
+    key_act = jax.random.split(KEY)[1]
+
+    def both(view: Any) -> Any:
+        given = (mixture.init(KEY), mixture.start(), view, KEY)
+        alone = [player.act((), player.start(), view, key_act) for player in mixture.players]
+        numbers = jnp.arange(len(mixture.players))
+        memories, acts = jax.vmap(lambda number: mixture.act(*given, number))(numbers)
+        own = jax.tree.map(lambda *leaves: jnp.stack(leaves), *(act for _, act in alone))
+        kept = jax.tree.map(lambda leaf: leaf[0], memories)  # nobody's depends on who is seated
+        return (acts, kept), (own, tuple(memory for memory, _ in alone))
+
+    together, alone = jit(both)(game.view(game.init(KEY), 1))
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-6), together, alone)
 
 
 @pytest.mark.parametrize("name", GAMES)
@@ -175,15 +185,62 @@ def member(name: str, game: Game, *numbers: float) -> tuple[Any, Member]:
     return player, Member(drawn, player.fresh())
 
 
+class Programs(NamedTuple):
+    """Of a game, each compiled once."""
+
+    acts: Any  # of all families, of whom one is seated
+    fresh: tuple[Member, ...]
+    view: Any
+    step: Any
+
+
+@cache
+def programs(game: Any) -> Programs:
+    families = everyone(game)
+    return Programs(
+        jit(lambda memory, view, n: Together(families, n).act((), memory, view, KEY)),
+        tuple(one.start() for one in families),
+        jit(lambda state: game.view(state, 0)),
+        jit(lambda state, joint: game.step(state, joint, KEY)[0]),
+    )
+
+
+def seen(game: Any, text: str) -> View:
+    return programs(game).view(game.parse(text))
+
+
+def likely(game: Any, player: Any, memory: Member, view: View) -> tuple[Member, dict[int, float]]:
+    """What it remembers then, and the chances of what it may do."""
+    number = everyone(game).index(player)
+    kept = list(programs(game).fresh)
+    kept[number] = memory
+    memories, act = programs(game).acts(tuple(kept), view, number)
+    chances = np.exp(np.asarray(act.logits))
+    return memories[number], {int(a): round(float(chances[a]), 3) for a in np.flatnonzero(chances)}
+
+
+def does(game: Any, player: Any, memory: Member, text: str) -> dict[int, float]:
+    return likely(game, player, memory, seen(game, text))[1]
+
+
+def watch(
+    game: Any, player: Any, memory: Member, text: str, joint: list[int]
+) -> tuple[Member, View]:
+    """What seat 0's player remembers after it has seen a board, and what it sees a step later."""
+    memory, _ = likely(game, player, memory, seen(game, text))
+    after = programs(game).step(game.parse(text), np.array(joint, np.int32))
+    return memory, programs(game).view(after)
+
+
 def course(
-    game: Game, player: Any, memory: Any, text: str, joints: list[list[int]]
+    game: Any, player: Any, memory: Any, text: str, joints: list[list[int]]
 ) -> list[dict[int, float]]:
     """What seat 0's player may do at first, and after each of these joint actions."""
     state, found = game.parse(text), []
     for joint in [*joints, [STAY] * game.seats]:
-        memory, chances = likely(game, player, memory, game.view(state, 0))
+        memory, chances = likely(game, player, memory, programs(game).view(state))
         found.append(chances)
-        state, _ = game.step(state, jnp.array(joint, jnp.int32), KEY)
+        state = programs(game).step(state, np.array(joint, np.int32))
     return found
 
 
@@ -223,10 +280,10 @@ def test_devoted() -> None:
 
 
 def test_goals_are_told() -> None:
-    view = HUNT.view(HUNT.parse(CORNERS), 0)
+    view = seen(HUNT, CORNERS)
     for number, goal in ((STAG, [1, 0]), (HARE, [0, 1]), (ANY, [0, 0])):
         player, memory = member("devoted", HUNT, number)
-        assert player.act((), memory, view, KEY)[1].goal.tolist() == goal
+        assert player.after(view, player.aim(memory.numbers[0])).goal.tolist() == goal
 
 
 def test_shifting_from_a_time_on() -> None:
@@ -241,18 +298,18 @@ def test_alternating_by_episodes() -> None:
         for aim in expected:
             acts = {RIGHT: 1.0} if aim == "s" else {HUNT_HARE: 1.0}
             assert does(HUNT, player, memory, CORNERS) == acts
-            memory = player.carry(memory, HUNT.view(HUNT.parse(CORNERS), 0))
+            memory = player.carry(memory, seen(HUNT, CORNERS))
 
 
 def test_homebound_until_the_next_episode() -> None:
     board = "0 . h \n . . S \n 1 2 ."
     assert does(HUNT, *member("homebound", HUNT, HARE, among(1, 1, 2)), board) == {STAY: 1.0}
     player, memory = member("homebound", HUNT, HARE, among(2, 1, 2))
-    memory, acts = likely(HUNT, player, memory, HUNT.view(HUNT.parse(board), 0))
+    memory, acts = likely(HUNT, player, memory, seen(HUNT, board))
     assert acts == {RIGHT: 1.0}
     away = ". 0 . \n . S h \n 1 2 ."  # the hare is two steps from here, but three from home
     assert does(HUNT, player, memory, away) == {STAY: 1.0}
-    moved_house = player.carry(memory, HUNT.view(HUNT.parse(away), 0))
+    moved_house = player.carry(memory, seen(HUNT, away))
     assert does(HUNT, player, moved_house, away) == {DOWN: 0.5, RIGHT: 0.5}
 
 
@@ -343,9 +400,9 @@ def test_what_wrongs_are_by_game() -> None:
     assert acts == [{RIGHT: 1.0}, {HUNT_HARE: 1.0}]
     # Where all gain by what one does, it is wronged who has done it more often than the others.
     board = "0D . . \n . . . \n 1D . D"
-    for other, acts in ((STAY, {STAY: 1.0}), (CLEAR, {DOWN: 0.5, RIGHT: 0.5})):
+    for other, then in ((STAY, {STAY: 1.0}), (CLEAR, {DOWN: 0.5, RIGHT: 0.5})):
         clearing = member("resentful", SNOW, among(1, 1, 3), 0.9)
-        assert course(SNOW, *clearing, board, [[CLEAR, other]])[1] == acts
+        assert course(SNOW, *clearing, board, [[CLEAR, other]])[1] == then
 
 
 def test_grateful_when_others_cooperate() -> None:
@@ -406,7 +463,7 @@ def test_who_is_held_out_never_sits_there(name: str, tmp_path: Path) -> None:
     assert run.config().held_out == ()  # the seats say it
     learner = make_learner(config, {})
     assert learner.seating.names == ("learn", *["|".join(met)] * 2)
-    now, metrics = jit(learner.update)(jit(learner.init)(KEY))[:2]
+    now, metrics = jit(lambda key: learner.update(learner.init(key))[:2])(KEY)
     assert np.isfinite([np.asarray(leaf).sum() for leaf in jax.tree.leaves(metrics)]).all()
     assert int(now.plays.choice.max()) < len(met)
 

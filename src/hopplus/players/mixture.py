@@ -62,19 +62,20 @@ class Mixture:
     ) -> tuple[Memory, Act]:
         """The act of the one of that number."""
         _, key_act = jax.random.split(key)
-        is_family = np.array([isinstance(player, Family) for player in self.players])
-        memories, acts = list(memory), []
-        for number in np.flatnonzero(~is_family):
-            given = (params[number], memory[number], view, key_act)
-            memories[number], act = self.players[number].act(*given)
-            acts.append(act)
-        place = np.cumsum(~is_family) - 1  # [P] of each one's act
-        if is_family.any():
-            numbers = np.flatnonzero(is_family)
-            members = tuple(self.players[number] for number in numbers)
-            which = jnp.asarray(np.cumsum(is_family) - 1)[choice]
-            kept = tuple(memory[number] for number in numbers)
-            kept, act = Together(members, which).act((), kept, view, key_act)
+        families = {n: p for n, p in enumerate(self.players) if isinstance(p, Family)}
+        memories, acts = list(memory), list[Act]()
+        place = np.zeros(len(self.players), np.int32)  # of each one's act among these
+        for number, player in enumerate(self.players):
+            if number not in families:
+                given = (params[number], memory[number], view, key_act)
+                memories[number], act = player.act(*given)
+                place[number] = len(acts)
+                acts.append(act)
+        if families:  # with one act for all of them
+            numbers = list(families)
+            place[numbers] = np.arange(len(numbers))
+            together = Together(tuple(families.values()), jnp.asarray(place)[choice])
+            kept, act = together.act((), tuple(memory[n] for n in numbers), view, key_act)
             for number, one in zip(numbers, kept, strict=True):
                 memories[number] = one
             place[numbers] = len(acts)

@@ -44,7 +44,7 @@ class Alternating(Family):
     """Draws an aim, another, and for how many episodes it has each."""
 
     name: ClassVar[str] = "family-alternating"
-    about: ClassVar[str] = "has one aim for one to three episodes, then another, and so on"
+    about: ClassVar[str] = "has one aim for a drawn number of episodes, then another, and so on"
 
     def fresh(self) -> Kept:
         return jnp.int32(0)  # episodes played
@@ -225,7 +225,7 @@ class _Moved(Family):
 
 class Resentful(_Moved):
     name: ClassVar[str] = "family-resentful"
-    about: ClassVar[str] = "cooperates until wronged one to three times, then not for drawn episodes"
+    about: ClassVar[str] = "cooperates until wronged a drawn number of times, then not for episodes"
 
     def aims_in_turn(self) -> np.ndarray:
         return self.good_and_bad
@@ -243,7 +243,7 @@ class Resentful(_Moved):
 
 class Grateful(_Moved):
     name: ClassVar[str] = "family-grateful"
-    about: ClassVar[str] = "cooperates for drawn episodes once others have one to three times"
+    about: ClassVar[str] = "cooperates for some episodes after others have a drawn number of times"
 
     def aims_in_turn(self) -> np.ndarray:
         return self.good_and_bad[::-1]
@@ -260,7 +260,9 @@ class Erratic(Family):
     """Draws an aim, the share, whether it comes in bursts, and how long these last."""
 
     name: ClassVar[str] = "family-erratic"
-    about: ClassVar[str] = "goes for one aim, but a drawn share of its acts are random, or in bursts"
+    about: ClassVar[str] = (
+        "goes for one aim, with a drawn share of random acts, always or in bursts"
+    )
 
     def intend(self, numbers: jax.Array, kept: Kept, view: View) -> Intent:
         share = 0.1 + 0.8 * numbers[1]
@@ -283,7 +285,7 @@ class Slow(Family):
     """Draws an aim and the number of steps."""
 
     name: ClassVar[str] = "family-slow"
-    about: ClassVar[str] = "goes for one aim, in one step of a drawn two to four, and else waits"
+    about: ClassVar[str] = "goes for one aim, but acts only in every so many steps, a drawn number"
 
     def intend(self, numbers: jax.Array, kept: Kept, view: View) -> Intent:
         acts = self.steps(view) % whole(numbers[1], 2, 4) == 0

@@ -97,8 +97,8 @@ class Family(Scripted):
         are walked around unless they are wanted."""
         here, walls = (view.planes[..., plane] > 0 for plane in (0, self.game.seats))
         actions = [target.action for target in self.game.targets.values()]
-        walked = np.array([action is None for action in actions])
-        around = (self.things(view) & ~intent.wanted & walked).any(axis=-1)
+        walked = np.flatnonzero([action is None for action in actions])
+        around = (self.things(view) & ~intent.wanted)[..., walked].any(axis=-1)
         moves = first_moves(here, intent.wanted.any(axis=-1), walls | around)
         chosen = jnp.zeros(view.legal.shape, bool).at[:STAY].set(moves)
         on = (here[..., None] & intent.wanted).any(axis=(0, 1))  # [K]

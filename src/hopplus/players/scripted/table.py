@@ -118,9 +118,7 @@ def player_names(game: Game) -> dict[str, str]:
     return found | noisy
 
 
-def mixed_names(
-    game: Game, which: Mixed = "all", held_out: Sequence[str] = ()
-) -> tuple[str, ...]:
+def mixed_names(game: Game, which: Mixed = "all", held_out: Sequence[str] = ()) -> tuple[str, ...]:
     """The scripted players that mixtures are made of: those of the game itself, or else one for
     each kind of thing and `random`; with `conditional`, also those whose acts depend on what has
     happened in the trial; or, as the `population`, the families but those held out."""
