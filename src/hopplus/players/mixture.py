@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from hopplus.players.player import Player, alike
 from hopplus.players.scripted.family import Family, Together
@@ -63,23 +62,25 @@ class Mixture:
         """The act of the one of that number."""
         _, key_act = jax.random.split(key)
         families = {n: p for n, p in enumerate(self.players) if isinstance(p, Family)}
+        rest = [number for number in range(len(self.players)) if number not in families]
         memories, acts = list(memory), list[Act]()
-        place = np.zeros(len(self.players), np.int32)  # of each one's act among these
-        for number, player in enumerate(self.players):
-            if number not in families:
-                given = (params[number], memory[number], view, key_act)
-                memories[number], act = player.act(*given)
-                place[number] = len(acts)
-                acts.append(act)
-        if families:  # with one act for all of them
-            numbers = list(families)
-            place[numbers] = np.arange(len(numbers))
-            together = Together(tuple(families.values()), jnp.asarray(place)[choice])
-            kept, act = together.act((), tuple(memory[n] for n in numbers), view, key_act)
-            for number, one in zip(numbers, kept, strict=True):
-                memories[number] = one
-            place[numbers] = len(acts)
+        for number in rest:
+            given = (params[number], memory[number], view, key_act)
+            memories[number], act = self.players[number].act(*given)
             acts.append(act)
-        chosen = jnp.asarray(place)[choice]
+        place = {number: place for place, number in enumerate(rest)}  # of each one's act
+        if families:  # one act for all of them
+            places = {number: place for place, number in enumerate(families)}
+            together = Together(tuple(families.values()), self._look_up(places, choice))
+            kept, act = together.act((), tuple(memory[n] for n in families), view, key_act)
+            for number, one in zip(families, kept, strict=True):
+                memories[number] = one
+            place |= dict.fromkeys(families, len(acts))
+            acts.append(act)
+        chosen = self._look_up(place, choice)
         act = jax.tree.map(lambda *leaves: jnp.stack(leaves)[chosen], *alike(acts))
         return tuple(memories), act
+
+    def _look_up(self, table: dict[int, int], choice: jax.Array) -> jax.Array:
+        """[] int32 what stands there for the one of that number, 0 for those who are not in it."""
+        return jnp.array([table.get(n, 0) for n in range(len(self.players))], jnp.int32)[choice]
