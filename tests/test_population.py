@@ -5,6 +5,7 @@ from dataclasses import replace
 from functools import cache, partial
 from itertools import combinations
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import jax
@@ -12,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from hopplus.cli.train import result_page
 from hopplus.config import ConfigError, NetConfig, PPOConfig, TrainConfig, make_config
 from hopplus.evaluation.adaptation import lineups
 from hopplus.games import make_game
@@ -466,6 +468,27 @@ def test_who_is_held_out_never_sits_there(name: str, tmp_path: Path) -> None:
     now, metrics = jit(lambda key: learner.update(learner.init(key))[:2])(KEY)
     assert np.isfinite([np.asarray(leaf).sum() for leaf in jax.tree.leaves(metrics)]).all()
     assert int(now.plays.choice.max()) < len(met)
+
+
+def test_a_result_does_not_name_a_dozen_families_above_each_column() -> None:
+    result = {
+        "learning_seats": [0],
+        "seeds": [0],
+        "returns": [[1.0, 2.0, 3.0]],
+        "mean_return_by_seed": [1.0],
+        "seat_order_p": None,
+        "steps_per_second": None,
+        **dict.fromkeys(("steps", "mean_return", "value_loss", "seconds"), 1),
+        "first_update_seconds": 1,
+    }
+    run: Any = SimpleNamespace(path=Path("runs/a"))
+    header = result_page(run, learning("coin-v1", "family-lazy"), result).sections[0].header
+    assert header == [
+        "seed",
+        "seat 0\n* learn",
+        *(f"seat {n}\none of 13" for n in (1, 2)),
+        "mean\nof *",
+    ]
 
 
 def test_what_is_refused() -> None:
