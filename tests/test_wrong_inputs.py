@@ -137,6 +137,8 @@ WRONG = [
     ("train ppo --seats learn|stag,stag,stag,stag", "learn cannot be one of a mixture"),
     ("train ppo --seats learn,stag,stag,stag --train-against all", "give one"),
     ("train ppo --train-against some", "--train-against is 'some'"),
+    ("train ppo --held-out family-lazy", "out of --train-against population alone"),
+    ("train ppo --train-against population --held-out lazy", "the families are family-devoted"),
     ("train ppo --seats learn,runs/nope@0,stag,stag", "there is no run runs/nope"),
     ("train ppo --seats learn,nope.safetensors,stag,stag", "cannot read the player"),
     ("train ppo --seats learn,file/x@0,stag,stag", "there is no run file/x"),

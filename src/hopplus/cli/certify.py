@@ -33,11 +33,13 @@ class Certify:
     """Episodes that they learn against the same co-players, before another is drawn."""
     kinds: str | None = None
     """Who is drawn for each seat of the others while they learn, as cooperator|grudger; the game's
-    scripted players when not given, with conditional in --against those too that it adds."""
+    scripted players when not given, with conditional in --against those too that it adds, and with
+    population alone the families."""
     against: tuple[str, ...] = ("all",)
     """The lineups to be measured among, one name per other seat: stag,stag,hare
-    runs/a@1,switch,hare ...; all for every mixture of --kinds, conditional with
-    those too whose acts depend on what happened in the trial (trusting and wary in Stag-Hunt)."""
+    runs/a@1,switch,hare ...; all for every mixture of --kinds, conditional with those too whose
+    acts depend on what happened in the trial (trusting and wary in Stag-Hunt), population for each
+    family in all seats."""
     best_response: bool = False
     """Also learn a best response to each lineup, by a player of its own; all in one program."""
     seeds: int = 3
@@ -69,6 +71,8 @@ class Certify:
         if not kinds and "conditional" in self.against:
             kinds = mixed_names(game, "conditional")
         wanted = lineups(self.against, game, kinds)
+        if not kinds and set(self.against) == {"population"}:
+            kinds = mixed_names(game, "population")
         everyone = [*(kinds or mixed_names(game)), *(name for one in wanted for name in one)]
         if len(set(everyone)) < 2:
             whose = "--kinds has" if kinds else f"{game.name} has"

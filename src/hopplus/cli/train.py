@@ -13,6 +13,7 @@ from hopplus.cli.pretrain import carry_on_pretrain
 from hopplus.config import ConfigError, TrainConfig
 from hopplus.learning.from_run import new_run, seat_names
 from hopplus.learning.train import Moment, summary, train
+from hopplus.play.seating import options
 from hopplus.presets import ABOUT, PRESETS, about_preset
 from hopplus.report.page import Page, Section
 from hopplus.report.pages.summary import order_p_value
@@ -23,6 +24,7 @@ from hopplus.runs.watchdog import say
 
 Preset = tyro.extras.subcommand_type_from_defaults(dict(PRESETS), dict(ABOUT))
 OWN = "own"  # what a preset from outside is called among the others
+MOST_NAMED = 6  # of a seat's possible players above a column: the report names them all
 
 
 def own_preset(name: str) -> Any:
@@ -145,7 +147,11 @@ def show_moment(moment: Moment, progress: Progress) -> None:
 
 def result_page(run: RunFolder, config: TrainConfig, result: dict[str, Any]) -> Page:
     """What came of the run: of every seat, and the mean of the learners."""
-    names, learning = seat_names(config), result["learning_seats"]
+    learning = result["learning_seats"]
+    names = [
+        name if (count := len(options(name))) <= MOST_NAMED else f"one of {count}"
+        for name in seat_names(config)
+    ]
     partly = len(learning) < len(names)
     seats = [
         f"seat {seat}" + (f"\n{'* ' * (seat in learning)}{name}" if partly else "")

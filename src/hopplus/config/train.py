@@ -152,10 +152,14 @@ class TrainConfig(Settings):
     seats: str | None = None
     """Who sits where: learn, a scripted player or one's own (module:function), a run's (runs/a,
     runs/a@2, or runs/a#1@2 with the seed) or an exported player; all learn when not given."""
-    train_against: Literal["all", "conditional"] | None = None
+    train_against: Literal["all", "conditional", "population"] | None = None
     """Who sits in the other seats of a single learner, drawn for each trial: all is every mixture
     of the game's own co-players, in Stag-Hunt of stag, hare and random; conditional adds those
-    whose acts depend on what happened in the trial (trusting, wary there). Instead of --seats."""
+    whose acts depend on what happened in the trial (trusting, wary there); population is every
+    mixture of families, whose members are drawn anew too (family-devoted, say). Instead of --seats.
+    """
+    held_out: tuple[str, ...] = ()
+    """Families of the population that are not met, to be tried among later."""
     steps: Annotated[int, Between(1, MOST_STEPS)] = 1_000_000
     """Environment steps of each seed at most; whole updates are played, one at least."""
     seeds: Annotated[int, Between(1, 4096)] = 1
@@ -171,8 +175,11 @@ class TrainConfig(Settings):
         super().__post_init__()
         held = self.seats is None or isinstance(self.seats, str)
         check(held, "--seats", self.seats, "names separated by commas")
-        held = self.train_against in (None, "all", "conditional")
-        check(held, "--train-against", self.train_against, "all, conditional, or not given")
+        held = self.train_against in (None, "all", "conditional", "population")
+        allowed = "all, conditional, population, or not given"
+        check(held, "--train-against", self.train_against, allowed)
+        if self.held_out and self.train_against != "population":
+            raise ConfigError("--held-out leaves families out of --train-against population alone")
         if self.train_against and self.seats:
             raise ConfigError("--seats and --train-against both say who sits there: give one")
         check_parts(self.parts)

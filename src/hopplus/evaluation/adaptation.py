@@ -112,13 +112,15 @@ class Adaptation:
 def lineups(against: Sequence[str], game: Game, kinds: Sequence[str] = ()) -> list[Names]:
     """The names of everyone besides the focal player, from the next seat on; `all` are all mixtures
     of these kinds, or of the game's scripted players, `conditional` of more who remember the
-    trial."""
+    trial; `population` is each family in all seats, as their mixtures would be too many."""
     found: list[Names] = []
     for names in against:
         if names == "all" and kinds:
             found += mixtures(game, kinds)
         elif names in ("all", "conditional"):
             found += mixtures(game, mixed_names(game, cast(Mixed, names)))
+        elif names == "population":
+            found += [(name,) * (game.seats - 1) for name in mixed_names(game, "population")]
         else:
             called = split_names(names, game.seats - 1, others=True)
             found.append(tuple(own_name(one, 1 + place, game) for place, one in enumerate(called)))

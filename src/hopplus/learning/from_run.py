@@ -47,7 +47,7 @@ def new_run(path: Path, config: TrainConfig) -> RunFolder:
     background = find_background_players(names)
     inside = {name: f"{INSIDE}{number}{PLAYER_FILE}" for number, name in enumerate(background)}
     seats = [MIXED.join(inside.get(one, one) for one in options(name)) for name in names]
-    seated = replace(config, seats=",".join(seats), train_against=None)
+    seated = replace(config, seats=",".join(seats), train_against=None, held_out=())
     settled, warm_start = find_warm_start(seated)
     known = {inside[name]: background[name] for name in background}
     make_learner(settled, known, warm_start)  # raises if it must
@@ -62,7 +62,8 @@ def seat_names(config: TrainConfig) -> list[str]:
     """One name per seat."""
     seats = config.game.seats
     if config.train_against:
-        everyone = MIXED.join(mixed_names(make_game(config.game), config.train_against))
+        game = make_game(config.game)
+        everyone = MIXED.join(mixed_names(game, config.train_against, config.held_out))
         return ["learn", *[everyone] * (seats - 1)]
     return split_names(config.seats, seats) if config.seats else ["learn"] * seats
 

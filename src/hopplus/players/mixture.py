@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from hopplus.players.player import Listener, Player, alike
+from hopplus.players.scripted.family import Family, Together
 from hopplus.types import Act, Memory, Params, View
 
 
@@ -66,12 +67,26 @@ class Mixture:
     ) -> tuple[Memory, Act]:
         """The act of the one of that number."""
         _, key_act = jax.random.split(key)
-        memories, acts = zip(
-            *(
-                player.act(own, kept, view, key_act)
-                for player, own, kept in zip(self.players, params, memory, strict=True)
-            ),
-            strict=True,
-        )
-        act: Act = jax.tree.map(lambda *leaves: jnp.stack(leaves)[choice], *alike(acts))
-        return memories, act
+        families = {n: p for n, p in enumerate(self.players) if isinstance(p, Family)}
+        rest = [number for number in range(len(self.players)) if number not in families]
+        memories, acts = list(memory), list[Act]()
+        for number in rest:
+            given = (params[number], memory[number], view, key_act)
+            memories[number], act = self.players[number].act(*given)
+            acts.append(act)
+        place = {number: place for place, number in enumerate(rest)}  # of each one's act
+        if families:  # one act for all of them
+            places = {number: place for place, number in enumerate(families)}
+            together = Together(tuple(families.values()), self._look_up(places, choice))
+            kept, act = together.act((), tuple(memory[n] for n in families), view, key_act)
+            for number, one in zip(families, kept, strict=True):
+                memories[number] = one
+            place |= dict.fromkeys(families, len(acts))
+            acts.append(act)
+        chosen = self._look_up(place, choice)
+        act = jax.tree.map(lambda *leaves: jnp.stack(leaves)[chosen], *alike(acts))
+        return tuple(memories), act
+
+    def _look_up(self, table: dict[int, int], choice: jax.Array) -> jax.Array:
+        """[] int32 what stands there for the one of that number, 0 for those who are not in it."""
+        return jnp.array([table.get(n, 0) for n in range(len(self.players))], jnp.int32)[choice]

@@ -21,7 +21,7 @@ from hopplus.config import ConfigError
 from hopplus.diagnosis.models.heldout import HeldOut
 from hopplus.games.game import Game
 from hopplus.players.player import Player
-from hopplus.players.scripted import drawn_from, scripted
+from hopplus.players.scripted import Scripted, drawn_from, scripted
 from hopplus.recorded.record import view_at
 from hopplus.recorded.samples import Source
 
@@ -63,6 +63,8 @@ def observe(held: HeldOut) -> dict[str, Observer]:
         players = tuple(scripted(name, held.game) for names in scripts for name in names)
     except ConfigError:  # a learned player
         return {}
+    if any(isinstance(player, Scripted) and player.uses_chance for player in players):
+        return {}  # one of a family: what it has drawn is not recorded
     chances = np.asarray(_distributions(held.game, players, held.source, held.steps))  # [M, X, A]
     first = np.cumsum([0] + [len(names) for names in scripts])  # of each player's scripts
     prior = _prior(held, scripts, first)  # [X]

@@ -44,7 +44,7 @@ def _make_liam(game: Game, config: TrainConfig) -> Context:
 
 def _make_oracle(game: Game, config: TrainConfig) -> Context:
     if config.train_against:
-        drawn = [mixed_names(game, config.train_against)]
+        drawn = [mixed_names(game, config.train_against, config.held_out)]
     else:
         drawn = [tuple(name.split(MIXED)) for name in (config.seats or "").split(",")]
     everyone = {name.strip() for names in drawn for name in names}

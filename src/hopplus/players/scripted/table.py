@@ -2,13 +2,14 @@
 
 import difflib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple
 
 from hopplus.config import ConfigError
-from hopplus.games.game import Game
+from hopplus.games.game import Game, has_board
 from hopplus.players.player import Own, Player
 from hopplus.players.scripted.coin import Cooperator, Defector, Grudger, TitForTat
+from hopplus.players.scripted.families import FAMILIES
 from hopplus.players.scripted.script import Grudge, Noisy, Random, Scripted, Seek, Switch
 from hopplus.players.scripted.snowdrift import Clear, Idle, Late, Reciprocal
 from hopplus.players.scripted.stag_hunt import Trusting, Wary
@@ -24,7 +25,7 @@ def _seekers(game: Game) -> tuple[Seek, ...]:
     )
 
 
-Mixed = Literal["all", "conditional"]
+Mixed = Literal["all", "conditional", "population"]
 
 
 class Row(NamedTuple):
@@ -39,6 +40,10 @@ class Row(NamedTuple):
 def _has_kinds(game: Game) -> bool:
     """Whether there are several kinds of things, and what is done tells which is taken."""
     return len(game.targets) > 1 and all(t.action is not None for t in game.targets.values())
+
+
+def _has_things(game: Game) -> bool:
+    return bool(game.targets) and has_board(game)
 
 
 def _rows(only: str, mixed: Mixed, *kinds: Any) -> dict[str, Row]:
@@ -80,6 +85,10 @@ SCRIPTED: Registry[Row] = Registry(
         **_rows("snowdrift-v1", "all", Clear, Idle, Reciprocal, Late),
         "drift": Row(Clear.made_for, _says("another name of clear"), _plays("snowdrift-v1")),
         **_rows("coin-v1", "all", Cooperator, Defector, TitForTat, Grudger),
+        **{
+            kind.name: Row(kind.made_for, _says(kind.about), _has_things, "population")
+            for kind in FAMILIES
+        },
     },
     group="hopplus.players",
 )
@@ -100,24 +109,40 @@ def player_names(game: Game) -> dict[str, str]:
     listed = {name: _scripted_row(name) for name in SCRIPTED.listed()}
     rows = {name: row.about(game) for name, row in listed.items() if row.plays(game)}
     found = {"random": rows.pop("random"), **seekers, **rows}
+    families = {name for name, row in listed.items() if row.mixed == "population"}
     noisy = {
         f"noisy-{name}:P": f"as {name}, but any legal action with probability P"
         for name in found
-        if name != "random"
+        if name not in {"random", *families}  # which may be noisy too, but fill the list
     }
     return found | noisy
 
 
-def mixed_names(game: Game, which: Mixed = "all") -> tuple[str, ...]:
+def mixed_names(game: Game, which: Mixed = "all", held_out: Sequence[str] = ()) -> tuple[str, ...]:
     """The scripted players that mixtures are made of: those of the game itself, or else one for
     each kind of thing and `random`; with `conditional`, also those whose acts depend on what has
-    happened in the trial."""
-    own: dict[str | None, list[str]] = {"all": [], "conditional": []}
+    happened in the trial; or, as the `population`, the families but those held out."""
+    own: dict[str | None, list[str]] = {"all": [], "conditional": [], "population": []}
     for name, row in SCRIPTED.items():
         if row.mixed and row.plays(game):
             own[row.mixed].append(name)
+    if which == "population":
+        return _left(own["population"], held_out, game)
     more = own["conditional"] if which == "conditional" else []
     return (*(own["all"] or (*game.targets, "random")), *more)
+
+
+def _left(families: list[str], held_out: Sequence[str], game: Game) -> tuple[str, ...]:
+    if not families:
+        raise ConfigError(f"there is no population in {game.name}: it has no things to go for")
+    if unknown := [name for name in held_out if name not in families]:
+        raise ConfigError(
+            f"--held-out is {unknown[0]!r}, and the families are {', '.join(families)}"
+        )
+    left = tuple(name for name in families if name not in held_out)
+    if not left:
+        raise ConfigError("--held-out names every family: nobody is left to learn among")
+    return left
 
 
 def scripted(name: str, game: Game) -> Player:
