@@ -1,9 +1,9 @@
 """Settings by which a seat minds the others: rewards besides the game's own, and how they learn."""
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
-from hopplus.config.check import Between, Settings, Share, Weight
+from hopplus.config.check import Between, Settings, Share, Weight, check
 
 
 @dataclass(frozen=True)
@@ -39,3 +39,16 @@ class LolaConfig(Settings):
     step: Weight = 0.0
     """How far a seat expects the other to go up its own policy gradient: it learns for the other as
     that will be then, also how to change where it goes."""
+
+    def check_with(self, ppo: Any, planned: bool) -> None:
+        """Raise `ConfigError` beside settings of PPO, or a search or imagination, that leave it
+        nothing to differentiate."""
+        needs = {
+            "without --ppo.epochs 1 and --ppo.minibatches 1": ppo.epochs == ppo.minibatches == 1,
+            "with --ppo.games 1, as games are halved": ppo.games > 1,
+            "with --ppo.parameters shared: it takes two who learn": ppo.parameters != "shared",
+            "with --ppo.trial-discount": not ppo.trial_discount,
+            "with a search or imagination, where the other does not learn": not planned,
+        }
+        for where, held in needs.items():
+            check(held or not self.step, "ppo.lola.step", self.step, f"0 {where}")

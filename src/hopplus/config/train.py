@@ -184,7 +184,8 @@ class TrainConfig(Settings):
             raise ConfigError("--seats and --train-against both say who sits there: give one")
         check_parts(self.parts)
         self._check_trial_discount()
-        self._check_lola()
+        planned = bool(self.search.simulations or "imagination" in self.parts)
+        self.ppo.lola.check_with(self.ppo, planned)
         self._check_context()
         ppo = self.ppo
         held = "opponent" in self.parts or not ppo.influence.weight
@@ -227,18 +228,6 @@ class TrainConfig(Settings):
         for part, across in {"goal": self.goal.across, "liam": self.liam.across}.items():
             held = across or part not in self.parts
             check_here(held, f"0 with what {part} forgets: give --{part}.across")
-
-    def _check_lola(self) -> None:
-        ppo, planned = self.ppo, self.search.simulations or "imagination" in self.parts
-        needs = {
-            "without --ppo.epochs 1 and --ppo.minibatches 1": ppo.epochs == ppo.minibatches == 1,
-            "with --ppo.games 1, as games are halved": ppo.games > 1,
-            "with --ppo.parameters shared: it takes two who learn": ppo.parameters != "shared",
-            "with --ppo.trial-discount": not ppo.trial_discount,
-            "with a search or imagination, where the other does not learn": not planned,
-        }
-        for where, held in needs.items():
-            check(held or not ppo.lola.step, "ppo.lola.step", ppo.lola.step, f"0 {where}")
 
     def _check_context(self) -> None:
         """That there is one answer to what a player makes of the others."""
