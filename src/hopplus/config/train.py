@@ -153,11 +153,9 @@ class TrainConfig(Settings):
     """Who sits where: learn, a scripted player or one's own (module:function), a run's (runs/a,
     runs/a@2, or runs/a#1@2 with the seed) or an exported player; all learn when not given."""
     train_against: Literal["all", "conditional", "population"] | None = None
-    """Who sits in the other seats of a single learner, drawn for each trial: all is every mixture
-    of the game's own co-players, in Stag-Hunt of stag, hare and random; conditional adds those
-    whose acts depend on what happened in the trial (trusting, wary there); population is every
-    mixture of families, whose members are drawn anew too (family-devoted, say). Instead of --seats.
-    """
+    """Who sits in the other seats of a single learner, drawn for each trial, instead of --seats:
+    the game's own co-players (all), also those who remember the trial (conditional), or members of
+    families, drawn anew too (population). hopplus list players names them."""
     held_out: tuple[str, ...] = ()
     """Families of the population that are not met, to be tried among later."""
     steps: Annotated[int, Between(1, MOST_STEPS)] = 1_000_000
