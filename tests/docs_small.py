@@ -29,6 +29,7 @@ SMALL = {
     "hopplus train hop-plus-mcts": _SEARCH,
     "hopplus train direct-om": _SEARCH,
     "hopplus train one-step": _SEARCH,
+    "hopplus train lola": "--ppo.minibatches 1",
     "hopplus train ppo --game jaxmarl": "--game.horizon 16",  # else no episode would end
     "hopplus evaluate": "--episodes 64 --games 64",
     "hopplus evaluate runs/first --seats run,hare,hare,hare --search": _SEARCH,
