@@ -176,6 +176,11 @@ COURSE: dict[str | Column, Any] = {
     "probe": lambda one: one.probe,
 }
 
+TIMES: dict[str | Column, Any] = {
+    "row": lambda one: one[0],
+    Column("milliseconds", ",.1f"): lambda one: 1000 * one[1],
+}
+
 
 @dataclass(frozen=True)
 class MethodsBench:
@@ -210,11 +215,7 @@ class MethodsBench:
         check_options(seed=self.seed, seeds=self.seeds, steps=self.steps, seconds=self.seconds)
         names = choose(self.only)
         if self.time:
-            for name in names:
-                seconds = time_update(self._config(name))
-                keep_figures(self.runs / ALONE, {name: {**self._timed, "seconds": seconds}})
-                say(f"{name}: {seconds:.3f} s an update")
-            return 0
+            return self._time(names)
         timed = {name: find_figures(self.runs / ALONE, name, self._timed) for name in names}
         done: dict[str, RunFolder] = {}
         for name in names:
@@ -249,6 +250,17 @@ class MethodsBench:
         try_figure(self.runs / f"{label}.png", lambda: draw_ladder(traces, self.level))
         write_durably(self.runs / f"{label}.json", page_json(page).encode())
         return show(page, as_json=self.json)
+
+    def _time(self, names: list[str]) -> int:
+        found = {}
+        for name in names:
+            found[name] = time_update(self._config(name))
+            say(f"{name}: {found[name]:.3f} s an update")
+            keep_figures(self.runs / ALONE, {name: {**self._timed, "seconds": found[name]}})
+        machine = device_line()
+        table = make_table(f"An update of {self.seeds} seeds; {machine}", TIMES, found.items())
+        payload = {"machine": machine, "seeds": self.seeds, "seconds": found}
+        return show(Page("methods", "", sections=[table], payload=payload), as_json=self.json)
 
     @property
     def _timed(self) -> dict[str, Any]:

@@ -84,10 +84,10 @@ def test_it_trains_and_tells(
     monkeypatch.setattr(methods, "ROWS", {name: ROWS[name] for name in ("ppo", "pg")})
     options = ["--steps", "8192", "--seeds", "2", "--runs", str(tmp_path / "r"), *SMALL_GAME]
 
-    def run(*more: str) -> tuple[int, Any]:
+    def run(*more: str, key: str = "rows") -> tuple[int, Any]:
         status = main(MethodsBench, [*options, "--json", *more])
         said = capsys.readouterr()
-        return status, json.loads(said.out)["rows"] if status == 0 else said.err
+        return status, json.loads(said.out)[key] if status == 0 else said.err
 
     assert "no row is done" in run("--no-train")[1]
     for name in ("ppo", "pg"):
@@ -100,4 +100,10 @@ def test_it_trains_and_tells(
     assert first["hit"] is first["probe"] is None
     assert second["seconds"] > 0
     assert (tmp_path / "r/all.json").exists()
+    monkeypatch.setattr(methods, "WARM", 1)
+    alone = run("--time", "--only", "pg", key="seconds")[1]
+    assert set(alone) == {"pg"}
+    assert alone["pg"] > 0
+    first, second = run("--no-train")[1]  # what was timed alone takes the place of the run's own
+    assert second["seconds"] == pytest.approx(alone["pg"] * second["updates"])
     assert "other settings" in run("--level", "1", "--steps", "4096")[1]
