@@ -19,11 +19,11 @@ from hopplus.cli.paged import show
 from hopplus.cli.reading.options import check_options
 from hopplus.config import ConfigError, GameConfig, TrainConfig, default_game
 from hopplus.diagnosis.introspection import introspect
-from hopplus.evaluation.ablation import SMOOTHED, Row, Trace, measure, read_trace, rung_run
+from hopplus.evaluation.ablation import SMOOTHED, Row, Trace, measure, read_trace
 from hopplus.evaluation.statistics import Estimate, estimate
 from hopplus.games import make_game
 from hopplus.learning.compilation import first_and_next
-from hopplus.learning.from_run import make_learner, players_by_seed
+from hopplus.learning.from_run import find_run, make_learner, players_by_seed
 from hopplus.learning.train import FINAL
 from hopplus.play.seeds import seed_keys
 from hopplus.presets import PRESETS
@@ -32,7 +32,7 @@ from hopplus.report.figures.palette import try_figure
 from hopplus.report.json import page_json
 from hopplus.report.page import Column, Page, make_table
 from hopplus.runs.checkpoint import write_durably
-from hopplus.runs.folder import RunFolder, open_run
+from hopplus.runs.folder import RunFolder
 from hopplus.runs.watchdog import say
 from hopplus.runtime import device_line
 
@@ -220,12 +220,11 @@ class MethodsBench:
         done: dict[str, RunFolder] = {}
         for name in names:
             path, config = self.runs / name, self._config(name)
-            if self.train:
-                rung_run(path, config)  # complains of other settings
-                if train_in(path, config) is None:
-                    return 130
-            if path.exists() and open_run(path).result():
-                done[name] = rung_run(path, config)
+            run = find_run(path, config, "another --runs")
+            if self.train and (run := train_in(path, config)) is None:
+                return 130
+            if run and run.result():
+                done[name] = run
         if not done:
             raise ConfigError(f"no row is done in {self.runs}: leave --no-train out")
         traces = [

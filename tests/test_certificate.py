@@ -20,7 +20,7 @@ from hopplus.config import (
     StagHuntConfig,
     TrainConfig,
 )
-from hopplus.evaluation import certificate
+from hopplus.evaluation import reference_players
 from hopplus.evaluation.certificate import Certificate
 from hopplus.evaluation.references import References, read_references
 from hopplus.learning.compilation import Update, first_and_next
@@ -48,7 +48,7 @@ KINDS = 4  # stag, hare, random; switch
 def played(learner: Learner, oracle: bool) -> Trajectory:
     """Some episodes of the learner's games, at their beginning."""
     first = jax.jit(learner.init)(jax.random.key(0))
-    params = certificate._is_oracle(learner, first.params, jnp.array(oracle))
+    params = reference_players._is_oracle(learner, first.params, jnp.array(oracle))
 
     def play(plays: Play) -> Trajectory:
         return rollout(learner.game, learner.seating, params, plays, 40)[1]
@@ -106,7 +106,7 @@ def test_who_learns_among_whom(monkeypatch: pytest.MonkeyPatch) -> None:
 
         return first, update
 
-    monkeypatch.setattr(certificate, "first_and_next", watched)
+    monkeypatch.setattr(reference_players, "first_and_next", watched)
     steps: list[int] = []
     both = (asked.drawing, None, [True, False])
     fresh, _ = asked._learned(*both, "", lambda n, _: steps.append(n))
@@ -186,7 +186,7 @@ def test_whose_returns_are_whose(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
         marks = leaf.reshape(len(leaf), -1)[:, 0] + (0.5 if oracle else 0.0)
         return marks[np.broadcast_to(rows, (2, len(COMPANIES)))][..., None]  # of one episode
 
-    monkeypatch.setattr(certificate, "first_and_next", begun)
+    monkeypatch.setattr(reference_players, "first_and_next", begun)
     monkeypatch.setattr(Certificate, "_returns", returns)
     played: list[int] = []
     found = asked.measure(tmp_path, lambda steps, note: played.append(steps))
@@ -220,8 +220,8 @@ def test_whom_returns_are_among(monkeypatch: pytest.MonkeyPatch) -> None:
         value = mark + 10 * plays.choice[:, 1] + 100 * plays.choice[:, 2] + 0.5 * oracle
         return SimpleNamespace(returns=jnp.stack([value] * 3, axis=1))
 
-    monkeypatch.setattr(certificate, "rollout", unplayed)
-    monkeypatch.setattr(certificate, "first_episodes", told_apart)
+    monkeypatch.setattr(reference_players, "rollout", unplayed)
+    monkeypatch.setattr(reference_players, "first_episodes", told_apart)
     param_sets = jax.jit(asked.table.init_all)(seed_keys(CONFIG)).params[0]
     marked = jax.tree.map(
         lambda leaf: jnp.ones_like(leaf) * jnp.arange(2).reshape(-1, *[1] * (leaf.ndim - 1)),

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import Any
 
-from hopplus.cli.ablate import Ablate
 from hopplus.cli.adapt import Adapt
 from hopplus.cli.bench import BENCHES, Bench
 from hopplus.cli.certify import Certify
@@ -16,6 +15,7 @@ from hopplus.cli.listing import List
 from hopplus.cli.pretrain import MODELS, Pretrain
 from hopplus.cli.replay import Replay
 from hopplus.cli.report import Report
+from hopplus.cli.studies.ablate import Ablate
 from hopplus.cli.train import Resume, Train
 from hopplus.presets import PRESETS
 

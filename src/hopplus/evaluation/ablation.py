@@ -3,7 +3,6 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -11,10 +10,9 @@ import numpy as np
 
 from hopplus.config import ConfigError, PartName, TrainConfig
 from hopplus.evaluation.statistics import AcrossSeeds, Estimate, across_seeds, estimate, seeds_json
-from hopplus.learning.from_run import new_run, seat_names
 from hopplus.learning.train import FINAL
 from hopplus.presets import PRESETS
-from hopplus.runs.folder import RunFolder, open_run
+from hopplus.runs.folder import RunFolder
 
 SMOOTHED = 3  # updates that a return is taken over when it is compared with a level
 
@@ -55,16 +53,6 @@ def choose(names: Sequence[str]) -> dict[str, Rung]:
     if not plain:
         raise ConfigError(f"--rungs names none; there are {', '.join(LADDER)}")
     return {name: rung for name, rung in LADDER.items() if name in plain}
-
-
-def rung_run(path: Path, config: TrainConfig) -> RunFolder:
-    """The run of a rung: the one that is there, which must have the same settings, or a new one."""
-    if not path.exists():
-        return new_run(path, config)
-    run = open_run(path)
-    if run.config() != replace(config, seats=",".join(seat_names(config))):
-        raise ConfigError(f"{path} was made with other settings: take them, or another --name")
-    return run
 
 
 @dataclass(frozen=True)

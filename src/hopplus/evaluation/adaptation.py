@@ -13,7 +13,7 @@ import numpy as np
 
 from hopplus.config import FOR_EVER, MIXED, ConfigError, SearchConfig, TrainConfig
 from hopplus.evaluation.references import References
-from hopplus.evaluation.statistics import Estimate, estimate
+from hopplus.evaluation.statistics import Estimate, estimate, share_of_way
 from hopplus.evaluation.trials import (
     Names,
     Score,
@@ -81,14 +81,8 @@ class Adaptation:
         blind, aim = self.beside(known, "blind"), self.beside(known, known.aim)
         if blind is None or aim is None:
             return None
-        gap = estimate((aim - blind).mean(axis=1))
-        if not gap.mean > 0 or gap.mean < gap.half_width < float("inf"):
-            return None
         own = self.returns[:, held].mean(axis=1)  # [S, C]
-        way = (aim - blind).mean(axis=0)  # [C]
-        # Who looks ahead may have less at first: there is no share of a way that leads down.
-        shares = (own - blind.mean(axis=0)) / np.where(way > 0, way, np.nan)
-        return [estimate(column) for column in shares.T]
+        return share_of_way(own - blind.mean(axis=0), aim - blind)
 
     def regret(self, known: References, total: bool = False) -> list[Estimate] | None:
         """By column, what best responses would have had more, over the same; up to each column with
@@ -300,10 +294,12 @@ def adapt(
     key: jax.Array,
     online: FineTuning | None = None,
     on_progress: OnProgress = lambda count, note: None,
+    kinds: Sequence[str] = (),
 ) -> Adaptation:
     """Play trials among every lineup, for each of [S] seeds with its learned players by seat.
 
-    Where nobody has learned in a seat, the player of the first that has sits there.
+    Where nobody has learned in a seat, the player of the first that has sits there. The program
+    seats anyone of `kinds` too, so that calls for other lineups of these share it.
     """
     returns = np.zeros((len(players), len(wanted), len(score.columns)))
     steps = score.steps_of(game.horizon)
@@ -320,7 +316,7 @@ def adapt(
         else:
             streams = []
             for number, own in enumerate(focal):
-                table, params = make_trials(game, own, wanted, background, seat, search)
+                table, params = make_trials(game, own, wanted, background, seat, search, kinds)
                 streams.append(table.streams(params, wanted, steps, trials, own_keys[number]))
                 on_progress(trials * len(wanted), f"seat {seat}, seed {number}")
         returns += np.stack([score(one) for one in streams]) / len(seats)

@@ -64,6 +64,17 @@ def estimate(samples: np.ndarray) -> Estimate:
     return Estimate(float(np.mean(samples)), student_quantile(0.975, count - 1) * spread)
 
 
+def share_of_way(gain: np.ndarray, way: np.ndarray) -> list[Estimate] | None:
+    """By column, the share of a way [S', C] that gains [S, C] are, over their seeds; None where
+    there is no way to go that one can be sure of."""
+    whole = estimate(way.mean(axis=1))
+    if not whole.mean > 0 or whole.mean < whole.half_width < math.inf:
+        return None
+    # Who looks ahead may have less at first: there is no share of a way that leads down.
+    along = way.mean(axis=0)
+    return [estimate(column) for column in (gain / np.where(along > 0, along, np.nan)).T]
+
+
 def apart(one: Estimate, other: Estimate) -> bool:
     """Whether two independent means differ by more than their intervals allow; of single samples
     nobody can tell."""

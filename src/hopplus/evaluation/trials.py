@@ -210,13 +210,14 @@ def make_trials(
     background: Mapping[str, Trained],
     seat: int,
     search: SearchConfig,
+    kinds: Sequence[str] = (),
 ) -> tuple[Trials, tuple[Params, ...]]:
     """Seat a learned player for trials among these lineups, of scripted players and background
-    players; and the parameters of everyone."""
+    players, or of anyone of more `kinds`; and the parameters of everyone."""
     own = fitting(focal, FOCAL, game).playing(game, search)
     # An oracle knows players by their number in the mixture that it has learned among.
     asked = [name for lineup in lineups for name in lineup]
-    called = dict.fromkeys([*told_kinds(focal), *asked])
+    called = dict.fromkeys([*told_kinds(focal), *kinds, *asked])
     known = {name: fitting(background[name], name, game) for name in called if name in background}
     others = tuple(
         known[name].playing(game, None) if name in known else scripted(name, game)

@@ -36,13 +36,36 @@ from hopplus.players.context.context import Context
 from hopplus.players.planner import Planner, with_search
 from hopplus.players.scripted import mixed_names
 from hopplus.recorded.models import check_world
-from hopplus.runs.folder import RunFolder
+from hopplus.runs.folder import RunFolder, check_free, open_run
 from hopplus.runs.making import make_run
 from hopplus.types import Params
 
 
 def new_run(path: Path, config: TrainConfig) -> RunFolder:
     """Make the folder of a run; players from elsewhere are copied into it."""
+    settled, inside, warm_start = _settle(config)
+    with make_run(path, settled) as folder:
+        write_warm_start(folder, warm_start)
+        for name, trained in inside.items():
+            write_player(folder / name, trained)
+    return RunFolder(path)
+
+
+def find_run(path: Path, config: TrainConfig, advice: str) -> RunFolder | None:
+    """The run that is there, if there is one, which must have been made with these settings."""
+    settled, *_ = _settle(config)
+    if not path.exists():
+        check_free(path)  # raises where nothing can be made
+        return None
+    run = open_run(path)
+    if run.config() != settled:
+        raise ConfigError(f"{path} was made with other settings: take them, or {advice}")
+    return run
+
+
+def _settle(config: TrainConfig) -> tuple[TrainConfig, dict[str, Trained], dict[str, Params]]:
+    """The configuration as a run's folder has it, where everyone has a seat; the players that are
+    kept there, by the names they have inside; and what its parts begin from."""
     names = [full_name(name, seat) for seat, name in enumerate(seat_names(config))]
     background = find_background_players(names)
     inside = {name: f"{INSIDE}{number}{PLAYER_FILE}" for number, name in enumerate(background)}
@@ -51,11 +74,7 @@ def new_run(path: Path, config: TrainConfig) -> RunFolder:
     settled, warm_start = find_warm_start(seated)
     known = {inside[name]: background[name] for name in background}
     make_learner(settled, known, warm_start)  # raises if it must
-    with make_run(path, settled) as folder:
-        write_warm_start(folder, warm_start)
-        for name, trained in background.items():
-            write_player(folder / inside[name], trained)
-    return RunFolder(path)
+    return settled, known, warm_start
 
 
 def seat_names(config: TrainConfig) -> list[str]:

@@ -31,6 +31,10 @@ class RunError(Exception):
     """A run that cannot go on; the message is one sentence for people."""
 
 
+class BusyError(ConfigError):
+    """A run that another process is training."""
+
+
 @contextmanager
 def clear_errors(doing: str) -> Iterator[None]:
     """Turn what the disk may refuse into one sentence."""
@@ -150,7 +154,7 @@ class RunFolder:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
-                raise ConfigError(f"{self.path} is being trained by another process") from None
+                raise BusyError(f"{self.path} is being trained by another process") from None
             yield
 
     def save(self, step: int, trees: Mapping[str, Any], facts: dict[str, Any], keep: int) -> None:

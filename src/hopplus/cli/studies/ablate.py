@@ -11,7 +11,8 @@ import tyro
 from hopplus.cli.paged import show
 from hopplus.cli.train import train_to_end
 from hopplus.config import GameConfig, NetConfig, TrainConfig, check, default_game
-from hopplus.evaluation.ablation import LADDER, Rung, choose, measure, read_trace, rung_run
+from hopplus.evaluation.ablation import LADDER, Rung, choose, measure, read_trace
+from hopplus.learning.from_run import find_run, new_run
 from hopplus.report.figures.evaluation import draw_ladder
 from hopplus.report.figures.palette import try_figure
 from hopplus.report.pages.ladder import ladder_page, write_ladder
@@ -60,7 +61,11 @@ class Ablate:
         name = check_name(stamped if self.name is None else self.name)
         folder = self.runs / name
         settled = {short: self._settled(rung) for short, rung in rungs.items()}
-        made = {short: rung_run(folder / short, config) for short, config in settled.items()}
+        made = {
+            short: find_run(folder / short, config, "another --name")
+            or new_run(folder / short, config)
+            for short, config in settled.items()
+        }
         try:
             for short, run in made.items():
                 if not run.result():  # else it is there already

@@ -1,0 +1,1 @@
+"""Commands that train several runs and put them in one table."""
