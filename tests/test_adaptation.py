@@ -17,7 +17,8 @@ from hopplus.config import (
 )
 from hopplus.evaluation import adaptation
 from hopplus.evaluation.adaptation import Adaptation, FineTuning, lineups
-from hopplus.evaluation.certificate import Certificate, OnUpdate
+from hopplus.evaluation.certificate import Certificate
+from hopplus.evaluation.reference_players import OnUpdate
 from hopplus.evaluation.references import References, read_references
 from hopplus.evaluation.trials import AtTheEnd, ByEpisode, Names, Streams, Trials, mixtures
 from hopplus.games.stag_hunt import StagHunt

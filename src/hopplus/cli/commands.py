@@ -16,6 +16,7 @@ from hopplus.cli.pretrain import MODELS, Pretrain
 from hopplus.cli.replay import Replay
 from hopplus.cli.report import Report
 from hopplus.cli.studies.ablate import Ablate
+from hopplus.cli.studies.leave_one_out import LeaveOneOut
 from hopplus.cli.train import Resume, Train
 from hopplus.presets import PRESETS
 
@@ -30,6 +31,7 @@ COMMANDS: dict[str, Any] = {
     "adapt": Adapt,
     "crossplay": CrossPlay,
     "ablate": Ablate,
+    "leave-one-out": LeaveOneOut,
     "report": Report,
     "replay": Replay,
     "export": Export,

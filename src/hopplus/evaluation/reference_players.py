@@ -38,11 +38,10 @@ OnUpdate = Callable[[int, str], None]  # environment steps that were played, and
 BOARDS = 1  # what the key of the boards that all are measured on is folded with
 
 
-def check_plain(config: TrainConfig, whose: str = "reference players are") -> None:
-    """Raise `ConfigError` unless a player of these settings makes nothing of the others."""
+def is_plain(config: TrainConfig) -> bool:
+    """Whether a player of these settings makes nothing of the others."""
     own = set(config.context_names) - {"none", "episodes"}
-    if config.parts or own or config.search.simulations:
-        raise ConfigError(f"{whose} plain PPO: leave parts, context, memory and search out")
+    return not (config.parts or own or config.search.simulations)
 
 
 @dataclass(frozen=True)
@@ -56,7 +55,10 @@ class ReferencePlayers:
     kinds: tuple[str, ...] = ()  # who may be seated besides; the game's own when empty
 
     def __post_init__(self) -> None:
-        check_plain(self.config)
+        if not is_plain(self.config):
+            raise ConfigError(
+                "reference players are plain PPO: leave parts, context, memory and search out"
+            )
         if not self.lineups:
             raise ConfigError("--against names no lineup")
 

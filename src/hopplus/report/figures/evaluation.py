@@ -1,6 +1,6 @@
 """Figures of players that were compared: by lineup, everyone among everyone, rung by rung."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -8,13 +8,18 @@ import numpy as np
 from hopplus.evaluation.ablation import Trace
 from hopplus.evaluation.adaptation import Adaptation
 from hopplus.evaluation.crossplay import Crossplay
+from hopplus.evaluation.leave_one_out import Table
 from hopplus.evaluation.references import SAID, References
+from hopplus.evaluation.statistics import estimate
 from hopplus.report.figures.palette import (
     BLACK,
     BLUE,
+    COLOURS,
     FAINT,
     GREEN,
     LINES,
+    MARKERS,
+    SMALL,
     VERMILION,
     colour,
     panels,
@@ -30,6 +35,7 @@ MARKS = {
     "blind": (VERMILION, "<"),
     "random": (FAINT, "x"),
 }
+RESTING = tuple(one for one in COLOURS if one not in {shade for shade, _ in MARKS.values()})
 LONGEST = 28  # letters of a name, of whose path the end tells most
 
 
@@ -69,21 +75,53 @@ def draw_episodes(found: Adaptation, known: References | None) -> "Figure":
     for number, lineup in enumerate(found.returns.mean(axis=0)):
         label = None if number else "each lineup"
         axes.plot(at, lineup, "-", color=FAINT, linewidth=0.8, label=label)
-    means = found.means()
-    middle = np.array([one.mean for one in means])
-    half = np.array([one.half_width for one in means])
-    if np.isfinite(half).all():
-        axes.fill_between(at, middle - half, middle + half, color=BLUE, alpha=0.2, linewidth=0)
-    axes.plot(at, middle, "o-", color=BLUE, label="mean over lineups")
-    for name, (shade, _) in MARKS.items():
-        level = found.beside(known, name) if known else None
-        if level is not None and name != "random":
-            axes.plot(at, level.mean(axis=0), "--", color=shade, label=SAID.get(name, name))
+    levels = {name: found.beside(known, name) for name in MARKS if known and name != "random"}
+    _by_episode(axes, {"mean over lineups": found.returns.mean(axis=1)}, levels)
     axes.set_xticks(at, [name.removeprefix("episode ") for name in found.columns])
-    axes.set_xlabel("episode of the trial")
-    axes.set_ylabel("return")
     axes.legend(loc="best")
     return figure
+
+
+def draw_families(found: Table) -> "Figure":
+    """The same of every row, on average and among each family that was left out."""
+    parts = {"mean": slice(None)}
+    parts |= {family: slice(k, k + 1) for k, family in enumerate(found.families)}
+    across = 3
+    down = -(-len(parts) // across)
+    figure, places = panels(4 * across, 0.6 + 2.8 * down, down, across)
+    for axes, (title, part) in zip(places.flat, parts.items(), strict=False):
+        rows = {name: found.rows[name][:, part].mean(axis=1) for name in found.others}
+        ends = {"best": found.best, "blind": found.rows[found.blind]}
+        levels = {name: returns[:, part].mean(axis=1) for name, returns in ends.items()}
+        _by_episode(axes, rows, levels)
+        axes.set_title(title, fontsize=SMALL)
+    for axes in places.flat[len(parts) :]:
+        axes.axis("off")
+    figure.legend(*places[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=4)
+    return figure
+
+
+def _by_episode(
+    axes: Any, curves: Mapping[str, np.ndarray], levels: Mapping[str, np.ndarray | None]
+) -> None:
+    """Returns [S, C] with a band over seeds, and reference players [S', C] as broken lines."""
+    for number, (name, returns) in enumerate(curves.items()):
+        at = np.arange(1, returns.shape[1] + 1)
+        means = [estimate(column) for column in returns.T]
+        middle = np.array([one.mean for one in means])
+        half = np.array([one.half_width for one in means])
+        own = RESTING[number % len(RESTING)]
+        if np.isfinite(half).all():
+            axes.fill_between(at, middle - half, middle + half, color=own, alpha=0.2, linewidth=0)
+        axes.plot(at, middle, f"{MARKERS[number % len(MARKERS)]}-", color=own, label=name)
+    for name, level in levels.items():
+        if level is not None:
+            at = np.arange(1, level.shape[1] + 1)
+            label = SAID.get(name, name)
+            axes.plot(at, level.mean(axis=0), "--", color=MARKS[name][0], label=label)
+    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.set_xlabel("episode of the trial")
+    axes.set_ylabel("return")
 
 
 def draw_certificate(found: References) -> "Figure":

@@ -1,0 +1,210 @@
+"""`hopplus leave-one-out`: how does a player get on with co-players of a kind it has never met?"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import tyro
+
+from hopplus.cli.paged import show
+from hopplus.cli.reading.options import check_options
+from hopplus.cli.reading.rows import read_rows
+from hopplus.cli.train import train_to_end
+from hopplus.config import ConfigError, GameConfig, TrainConfig, check_range, default_game
+from hopplus.evaluation.best_response import BestResponses
+from hopplus.evaluation.leave_one_out import FamilyTrials, Table, all_of
+from hopplus.evaluation.reference_players import is_plain
+from hopplus.games import make_game
+from hopplus.games.game import Game
+from hopplus.learning.from_run import find_run, new_run
+from hopplus.players.scripted import mixed_names
+from hopplus.report.pages.leave_one_out import leave_one_out_page
+from hopplus.runs.folder import BusyError, RunFolder
+from hopplus.runs.progress import Progress
+from hopplus.runs.watchdog import say
+
+Pair = tuple[str, str]  # a row and the family that is left out
+
+
+@dataclass(frozen=True)
+class LeaveOneOut:
+    """Train among a population without one of its families, then play among that one, for every
+    family in turn, and compare.
+
+    The same command goes on where it was stopped, and trains nothing that is finished; several
+    processes with the same --runs share the work.
+    """
+
+    rows: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="ROW")]
+    """What is trained: presets, each by itself or quoted with options of hopplus train and, if it
+    is to have another name, that: ppo "ppo-memory --net.hidden 128" "wide=ppo --net.hidden 256"."""
+    blind: str | None = None
+    """The row that others are held against, by name, which makes nothing of its co-players; the
+    first such row when not given."""
+    families: tuple[str, ...] = ()
+    """Families that are left out in turn; all of the game's when not given."""
+    game: GameConfig = field(default_factory=default_game)
+    steps: int = 5_000_000
+    """Environment steps of each seed of each run."""
+    best_steps: int | None = None
+    """The same for best responses; as --steps when not given."""
+    trial: int = 5
+    """Episodes that they learn against the same co-players, before others are drawn."""
+    seeds: int = 5
+    """Independent runs of each row and family, side by side in one program."""
+    seed: int = 0
+    """The first seed; the others follow it."""
+    episodes: int | None = None
+    """Episodes of a trial among the family that was left out; as --trial when not given."""
+    trials: int = 1024
+    """Such trials of each seed, and of best responses."""
+    seat: int = 0
+    """Where it sits in them."""
+    train: bool = True
+    """Train what is not done; without, the table has what is."""
+    runs: Path = Path("runs/leave-one-out")
+    """The folder for all of it: a run for each row and family, best responses, and the page."""
+    json: bool = False
+    """Print JSON instead of tables."""
+
+    def run(self) -> int:
+        check_options(steps=self.steps, trial=self.trial, seeds=self.seeds, seed=self.seed)
+        check_options(trials=self.trials, **{"best-steps": self.best_steps})
+        check_range("--episodes", self.episodes, 1, self.trial)
+        game = make_game(self.game)
+        check_range("--seat", self.seat, 0, game.seats - 1)
+        families = self._families(game)
+        rows = self._rows(families[0])
+        blind = self._blind(rows)
+        config = replace(rows[blind], train_against=None, held_out=())
+        config = replace(config, steps=self.best_steps or self.steps)
+        everyone = mixed_names(game, "population")
+        lineups = [all_of(family, game) for family in families]
+        best = BestResponses(config, lineups, episodes=self.trials, kinds=everyone)
+        wanted = {
+            (name, family): replace(config, held_out=(family,))
+            for family in families
+            for name, config in rows.items()
+        }
+        runs = self._find(wanted)  # raises if it must, before anything is made
+        try:
+            if self.train:
+                self._train(wanted)
+                runs = self._find(wanted)
+            undone = [pair for pair in wanted if pair not in runs]
+            lacking = {family for _, family in undone}
+            done = [family for family in families if family not in lacking]
+            if not done:
+                raise ConfigError(f"no family is done with all rows in {self.runs}")
+            if self.train and not undone:  # whoever is done last
+                self._learn(best)
+            returns = self._play(game, {pair: runs[pair] for pair in wanted if pair[1] in done})
+        except KeyboardInterrupt:
+            say("stopped; go on with the same command")
+            return 130
+        count = self.episodes or self.trial
+        known, unknown = best.kept(self._best), np.full((self.seeds, count), np.nan)
+        responses = [known.get(all_of(one, game), unknown)[:, :count] for one in done]
+        table = Table(
+            done,
+            {name: np.stack([returns[name, one] for one in done], axis=1) for name in rows},
+            blind,
+            np.stack(responses, axis=1),
+        )
+        lines = [f"not done: {name} without {family}" for name, family in undone]
+        lines += ["best responses sit in seat 0"] * (self.seat != 0)
+        return show(
+            leave_one_out_page(f"hopplus leave-one-out: {self.runs}", table, lines),
+            as_json=self.json,
+            html=self.runs / "leave-one-out.html",
+            undone=undone,
+            seeds=list(config.seed_numbers),
+            steps=self.steps,
+            best_steps=config.steps,
+        )
+
+    @property
+    def _best(self) -> Path:
+        """Where best responses are kept."""
+        return self.runs / "best-responses"
+
+    def _families(self, game: Game) -> tuple[str, ...]:
+        known = mixed_names(game, "population")
+        if wrong := [name for name in self.families if name not in known]:
+            raise ConfigError(
+                f"--families has {wrong[0]!r}, and the families are {', '.join(known)}"
+            )
+        return tuple(dict.fromkeys(self.families)) or known
+
+    def _rows(self, family: str) -> dict[str, TrainConfig]:
+        """The settings of every row, with one of the families left out."""
+        if not self.rows:
+            raise ConfigError("which rows? Give presets, such as ppo ppo-memory")
+        common = {name: str(getattr(self, name)) for name in ("steps", "trial", "seeds", "seed")}
+        given = {**common, "train-against": "population", "held-out": family}
+        rows = read_rows(self.rows, given)
+        return {name: replace(config, game=self.game) for name, config in rows.items()}
+
+    def _blind(self, rows: Mapping[str, TrainConfig]) -> str:
+        if self.blind is None:
+            found = next((name for name, config in rows.items() if is_plain(config)), None)
+            if found is None:
+                raise ConfigError(
+                    "no row is blind: one without parts, context, memory and search is needed,"
+                    " such as ppo"
+                )
+            return found
+        if self.blind not in rows:
+            raise ConfigError(f"--blind is {self.blind!r}, and the rows are {', '.join(rows)}")
+        if not is_plain(rows[self.blind]):
+            raise ConfigError(
+                f"--blind is {self.blind}, which is not: it has parts, a context, a memory or a"
+                " search"
+            )
+        return self.blind
+
+    def _find(self, wanted: Mapping[Pair, TrainConfig]) -> dict[Pair, RunFolder]:
+        """Those of the runs that are finished; there must be none of other settings."""
+        found = {pair: self._open(pair, config) for pair, config in wanted.items()}
+        return {pair: run for pair, run in found.items() if run and run.result()}
+
+    def _open(self, pair: Pair, config: TrainConfig) -> RunFolder | None:
+        return find_run(self.runs.joinpath(*pair), config, "another --runs")
+
+    def _train(self, wanted: Mapping[Pair, TrainConfig]) -> None:
+        """Train what is not done, but for what another process is at."""
+        for number, (pair, config) in enumerate(wanted.items(), 1):
+            run = self._open(pair, config) or new_run(self.runs.joinpath(*pair), config)
+            if run.result():
+                continue
+            try:
+                name, family = pair
+                train_to_end(run, f"{number} of {len(wanted)}, {name} without {family}")
+            except BusyError as error:
+                say(str(error))
+
+    def _learn(self, best: BestResponses) -> None:
+        """Those best responses that are not known."""
+        known = best.kept(self._best)
+        if lineups := [one for one in best.lineups if one not in known]:
+            missing = replace(best, lineups=lineups)
+            what, total = "learning best responses", missing.total_steps
+            with Progress(what, total, "steps", where=self._best) as progress:
+                missing.learn(self._best, progress.advance)
+
+    def _play(self, game: Game, runs: Mapping[Pair, RunFolder]) -> dict[Pair, np.ndarray]:
+        """[S, E] returns of each among the family that it has not met."""
+        episodes = self.episodes or self.trial
+        asked = FamilyTrials(game, episodes, self.trials, self.seat, self.seed)
+        found = {(name, one): asked.played(run, one) for (name, one), run in runs.items()}
+        known = {pair: returns for pair, returns in found.items() if returns is not None}
+        missing = [pair for pair in runs if pair not in known]
+        if not missing:
+            return known
+        total = len(missing) * self.seeds * self.trials
+        with Progress("playing among those left out", total, "trials") as progress:
+            for pair in missing:
+                known[pair] = asked.play(runs[pair], pair[1], progress.advance)
+        return known

@@ -1,0 +1,400 @@
+"""Leave-one-family-out: figures worked by hand, rows as they are typed, and a small study that is
+stopped, shared and gone on with. Who trains and plays is not: others test that."""
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+from hopplus.cli import main
+from hopplus.cli.reading.rows import read_rows
+from hopplus.cli.studies import leave_one_out as command
+from hopplus.config import MemoryConfig, NetConfig, SearchConfig, StagHuntConfig, TrainConfig
+from hopplus.evaluation import leave_one_out
+from hopplus.evaluation.adaptation import adapt
+from hopplus.evaluation.leave_one_out import FamilyTrials, Table
+from hopplus.evaluation.reference_players import ReferencePlayers
+from hopplus.evaluation.trials import ByEpisode, play_trials
+from hopplus.games import make_game
+from hopplus.learning.from_run import new_run
+from hopplus.play.trained import Trained
+from hopplus.players.actor import make_actor
+from hopplus.presets import PRESETS
+from hopplus.report.figures.evaluation import draw_families
+from hopplus.report.pages.leave_one_out import leave_one_out_page
+from hopplus.runs.folder import RunFolder, open_run
+
+# Two seeds, three families, two episodes. Blind has 1 and best responses 3 among the first; 1 and
+# 2, then 5 among the second; and among the third nothing is to be had.
+BLIND = np.array([[[1.0, 1.0], [1.0, 1.0], [2.0, 2.0]]] * 2)
+BEST = np.array([[[3.0, 3.0], [2.0, 5.0], [2.0, 2.0]]] * 2)
+OTHER = np.array([[[2.0, 3.0], [1.0, 3.0], [4.0, 3.0]], [[2.0, 3.0], [1.0, 3.0], [4.0, 3.5]]])
+FOUND = Table(["a", "b", "c"], {"ppo": BLIND, "memory": OTHER}, "ppo", BEST)
+
+
+def means(estimates: Any) -> list[float]:
+    return [one.mean for one in estimates]
+
+
+def test_shares_of_the_way() -> None:
+    first, second, third = FOUND.shares("memory")
+    assert means(first) == [0.5, 1.0]
+    assert means(second) == [0.0, 0.5]
+    assert third is None  # there is no way
+    assert FOUND.passable == [0, 1]
+    # The way is 3 and 6 of three families together; of it, 3 and 5 (5.5 with the other seed).
+    share = FOUND.share_of_mean("memory")
+    assert share is not None
+    assert means(share) == pytest.approx([1.0, 5.25 / 6])
+    assert share[1].half_width == pytest.approx(12.7062 * 0.25 / 6, rel=1e-4)
+    assert means(FOUND.mean_of_shares("memory")) == pytest.approx([0.25, 0.75])
+    assert means(FOUND.shares("ppo")[0]) == [0, 0]
+    # Of blind of the same seed: what both seeds lack alike is no doubt.
+    apart = np.array([[[0.0]], [[4.0]]])
+    moved = replace(FOUND, rows={"ppo": BLIND + apart, "memory": OTHER + apart}, best=BEST + apart)
+    assert moved.share_of_mean("memory") == share
+
+
+def test_no_share_where_best_responses_are_not_clearly_ahead_or_not_known() -> None:
+    noisy = BEST.copy()
+    noisy[:, 0] = [[1.1, 1.1], [5.0, 5.0]]  # 0.1 and 4 more than blind
+    assert replace(FOUND, best=noisy).passable == [1]
+    unknown = BEST.copy()
+    unknown[:, 1] = np.nan
+    found = replace(FOUND, best=unknown)
+    assert found.passable == [0]
+    assert found.share_of_mean("memory") is None
+    assert found.mean_of_shares("memory") is not None
+    assert replace(FOUND, best=BLIND).mean_of_shares("memory") is None
+    page = leave_one_out_page("t", found, [])
+    assert "best responses to 1 of the families are not known" in page.lines
+    assert page.sections[0].cells[1][2] == ""
+    # Where the way leads down in one episode, that one alone has no share.
+    down = BEST.copy()
+    down[:, 1, 0] = 0.5
+    later = replace(FOUND, best=down)
+    assert np.isnan(means(later.shares("memory")[1])).tolist() == [True, False]
+    assert np.isnan(means(later.mean_of_shares("memory"))).tolist() == [True, False]
+
+
+def test_what_is_lost_on_the_way() -> None:
+    among = [FOUND.change("memory", place) for place in range(3)]
+    assert means(among) == pytest.approx([0.5, 2.0, -0.75 / 4])
+    overall = FOUND.change("memory")
+    assert overall is not None
+    assert overall.mean == pytest.approx((9.25 - 7) / 7)
+    assert FOUND.fallen("memory") == ["c"]
+    assert FOUND.fallen("ppo") == []
+    little = OTHER.copy()
+    little[:, 2] = [4.0, 3.9]  # a fortieth
+    assert replace(FOUND, rows={"ppo": BLIND, "memory": little}).fallen("memory") == []
+    poor = replace(FOUND, rows={"ppo": BLIND, "memory": OTHER - 4})
+    assert poor.change("memory", 0) is None  # of a loss there is no share
+    assert poor.fallen("memory") == []
+
+
+def test_who_is_ahead() -> None:
+    trial, last = FOUND.comparisons()
+    assert (trial.one, trial.other, trial.over) == ("memory", "ppo", "the trial")
+    assert trial.difference.mean == pytest.approx((1.5 + 1.0 + 1.625) / 3)
+    assert means(trial.by_family) == pytest.approx([1.5, 1.0, 1.625])
+    assert last.over == "episode 2"
+    # 1 and 1.5 more in the last episode among the third: of two seeds that is not clear.
+    assert [last.places(side) for side in (1, 0, -1)] == [[0, 1], [2], []]
+    worse = OTHER.copy()
+    worse[:, 0] = 0.5
+    last = list(replace(FOUND, rows={"ppo": BLIND, "memory": worse}).comparisons())[1]
+    assert last.places(-1) == [0]
+    alone = Table(["a"], {"ppo": BLIND[:1, :1], "memory": OTHER[:1, :1]}, "ppo", BEST[:1, :1])
+    assert next(alone.comparisons()).places(0) == [0]  # one seed tells nothing
+
+
+def test_episodes_of_tables() -> None:
+    for count, numbers in {1: [1], 2: [1, 2], 3: [1, 3], 5: [1, 3, 5]}.items():
+        assert replace(FOUND, best=np.zeros((2, 3, count))).numbers == numbers
+
+
+def test_the_page() -> None:
+    page = leave_one_out_page("title", FOUND, ["more"])
+    assert page.answer.startswith("memory comes furthest from blind to best responses: 0.875 ±")
+    assert page.mark == "bad"  # of two seeds
+    assert any(
+        "no share in 1 of 3 families" in line and line.endswith(": c") for line in page.lines
+    )
+    assert "memory loses over 3% of its return by the last episode in: c" in page.lines
+    assert "ppo loses over 3% of its return by the last episode in: no family" in page.lines
+    assert page.lines[-1] == "more"
+    returns, shares, changes, ahead, _ = page.sections
+    assert [column.name for column in returns.columns] == [
+        *("left out", "blind", "best responses", "memory\nepisode 1", "memory\nepisode 2")
+    ]
+    assert [cell[:5] for cell in returns.cells[1]] == ["b", "1.000", "3.500", "1.000", "3.000"]
+    assert [cell[:5] for cell in returns.cells[-1]][2:] == ["2.833", "2.333", "3.083"]
+    assert [row[0] for row in shares.cells[-2:]] == ["share of the mean way", "mean of 2 shares"]
+    assert shares.cells[2] == ["c", "-", "-"]
+    assert shares.cells[-1][1].startswith("0.250")
+    assert changes.cells[-1][0] == "mean"
+    assert ahead.cells[1][4:] == ["2 of 3", "-", "c"]
+    json.dumps(page.payload, default=lambda one: one.as_json())
+    assert page.payload["comparisons"][1]["not_clear"] == ["c"]
+    assert page.payload["rows"]["memory"]["fallen"] == ["c"]
+    blind = leave_one_out_page("t", replace(FOUND, rows={"ppo": BLIND}), [])
+    assert blind.answer.startswith("No share")
+    assert len(blind.sections) == 4
+
+
+def test_the_picture() -> None:
+    axes = draw_families(FOUND).axes
+    assert [one.get_title() for one in axes[:4]] == ["mean", "a", "b", "c"]
+    for place, among in ((0, slice(None)), (2, slice(1, 2))):
+        drawn = {line.get_label(): np.asarray(line.get_ydata()) for line in axes[place].get_lines()}
+        for name, returns in {"memory": OTHER, "blind": BLIND, "best responses": BEST}.items():
+            np.testing.assert_allclose(drawn[name], returns[:, among].mean(axis=(0, 1)))
+    assert len(axes[0].collections) == 1  # a band over seeds
+    assert not axes[-1].axison  # nothing is left to show
+
+
+COMMON = {"steps": "500", "trial": "3", "train-against": "population", "held-out": "family-shy"}
+
+
+def test_rows_are_read_as_train_reads_them() -> None:
+    rows = read_rows(["ppo", "ppo-memory --net.hidden 8", "wide=ppo --memory.kind trial"], COMMON)
+    assert list(rows) == ["ppo", "ppo-memory", "wide"]
+    plain = replace(
+        PRESETS["ppo"],
+        steps=500,
+        trial=3,
+        train_against="population",
+        held_out=("family-shy",),
+    )
+    assert rows["ppo"] == plain
+    assert rows["wide"] == replace(plain, memory=MemoryConfig(kind="trial"))
+    assert rows["ppo-memory"].net.hidden == 8
+    assert rows["ppo-memory"].train_against == "population"  # its own is all
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        (["ppo --nets.hidden 8"], "the row 'ppo --nets.hidden 8': no option '--nets.hidden'"),
+        (["pop"], "the row 'pop': no preset 'pop'"),
+        (["ppo --ppo.minibatches 7"], "ppo.minibatches is 7"),
+        (["ppo --steps=5"], "has --steps, which is not a row's own to say"),
+        (["ppo --game.size 5"], "has --game, which"),
+        (["ppo --name a"], "has --name, which"),
+        (["ppo --seats learn,stag"], "has --seats, which"),
+        (["ppo", "ppo --net.hidden 8"], "two rows are called ppo"),
+        (["../a=ppo"], "must be a plain name"),
+        (["'ppo"], "is no preset with options"),
+        ([""], "is no preset with options"),
+        ([], "which rows?"),
+        (["ppo-memory"], "no row is blind"),
+        (["ppo --parts opponent"], "no row is blind"),
+        (["ppo", "--blind", "liam"], "--blind is 'liam', and the rows are ppo"),
+        (["ppo", "liam", "--blind", "liam"], "--blind is liam, which is not"),
+        (["ppo", "--families", "stag"], "--families has 'stag', and the families are family-dev"),
+        (["ppo", "--episodes", "6"], "--episodes is 6 but must be from 1 to 5"),
+        (["ppo", "--seat", "4"], "--seat is 4"),
+        (["ppo", "--seeds", "0"], "--seeds is 0"),
+        (["ppo", "--best-steps", "0"], "--best-steps is 0"),
+        (["ppo", "lola"], "--ppo.lola.step needs a game of two seats that both learn"),
+        (["ppo", "--no-train"], "no family is done with all rows"),
+    ],
+)
+def test_wrong_input_is_one_sentence_and_makes_nothing(
+    line: list[str], words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["leave-one-out", *line, "--runs", str(tmp_path / "made")]) == 2
+    said = capsys.readouterr().err
+    assert words in said
+    assert said.startswith("hopplus: ")
+    assert said.count("\n") == 1
+    assert not list(tmp_path.iterdir())
+
+
+SMALL = "--game.seats 3 --game.size 3 --game.hares 2 --seeds 2 --seed 7 --trial 2 --trials 4"
+FAMILIES = ("family-devoted", "family-shy")
+# What the stand-ins below have a row get among a family, and best responses.
+GETS = {"ppo": 1.0, "wide": 2.0, "family-devoted": 0.1, "family-shy": 0.3}
+
+
+class Study:
+    """A command line, and what was done for it by stand-ins for those who train and play."""
+
+    def __init__(self, runs: Path, patch: pytest.MonkeyPatch) -> None:
+        self.runs = runs
+        self.trained: list[str] = []
+        self.played: list[str] = []
+        self.responses: list[list[tuple[str, ...]]] = []
+        self.stop_after = 99
+        patch.setattr(command, "train_to_end", self._train)
+        patch.setattr(
+            leave_one_out, "players_by_seed", lambda run, seeds: dict.fromkeys(seeds, run)
+        )
+        patch.setattr(leave_one_out, "adapt", self._adapt)
+        patch.setattr(ReferencePlayers, "best_responses", lambda asked, _: self._best(asked))
+
+    def __call__(self, *more: str) -> int:
+        rows = ["ppo", "wide=ppo-memory --net.hidden 8", "--families", *FAMILIES]
+        return main(["leave-one-out", *rows, *SMALL.split(), "--runs", str(self.runs), *more])
+
+    def _train(self, run: RunFolder, what: str) -> None:
+        with run.locked():
+            if len(self.trained) == self.stop_after:
+                raise KeyboardInterrupt
+            self.trained.append("/".join(run.path.parts[-2:]))
+            run.write_result({"steps": 1})
+
+    def _adapt(self, game: Any, players: Any, wanted: Any, *rest: Any, **more: Any) -> Any:
+        (run, _), (row, family) = players, players[0].path.parts[-2:]
+        assert run is players[1]
+        assert wanted == [(family, family)]
+        assert rest[1] == [0]  # its seat
+        self.played.append(f"{row}/{family}")
+        gets = GETS[row] + GETS[family] + np.array([[[0.0, 0.25]], [[0.1, 0.35]]])
+        return SimpleNamespace(returns=gets)
+
+    def _best(self, asked: ReferencePlayers) -> np.ndarray:
+        self.responses.append(list(asked.lineups))
+        assert asked.config.seed_numbers == range(7, 9)
+        assert asked.numbers == 2
+        gets = [4 + GETS[family] for family, _ in asked.lineups]
+        return np.tile(np.array(gets)[:, None], (2, 1, 2))
+
+
+@pytest.fixture
+def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Study:
+    return Study(tmp_path / "runs", monkeypatch)
+
+
+EVERY = [f"{row}/{family}" for family in FAMILIES for row in ("ppo", "wide")]
+
+
+def test_a_study_goes_on_where_it_was_stopped(
+    study: Study, capsys: pytest.CaptureFixture[str]
+) -> None:
+    study.stop_after = 3
+    assert study() == 130
+    assert "stopped; go on with the same command" in capsys.readouterr().err
+    assert study.trained == EVERY[:3]
+    study.stop_after = 99
+    assert study("--no-train", "--json") == 0  # what is done: the first family, without an aim
+    partly = json.loads(capsys.readouterr().out)
+    assert partly["families"] == [FAMILIES[0]]
+    assert partly["undone"] == [["wide", "family-shy"]]
+    assert partly["rows"]["wide"]["share_of_mean_way"] is None
+    assert not study.responses
+    assert study("--json", "--best-steps", "9e5") == 0
+    assert study.trained == EVERY
+    assert study.played == EVERY  # each once, though there were two tables
+    found = json.loads(capsys.readouterr().out)
+    assert (found["steps"], found["best_steps"]) == (5_000_000, 900_000)
+    assert found["seeds"] == [7, 8]
+    gets = np.array(found["rows"]["wide"]["returns"])
+    assert gets.shape == (2, 2, 2)
+    np.testing.assert_allclose(gets[:, 1], [[2.3, 2.55], [2.4, 2.65]])
+    np.testing.assert_allclose(np.array(found["best_responses"])[0, :, 0], [4.1, 4.3])
+    share = found["rows"]["wide"]["share_of_mean_way"]
+    assert share[0]["mean"] == pytest.approx(1 / (4 - 1.05))
+    page = (study.runs / "leave-one-out.html").read_text(encoding="utf-8")
+    assert "<td>family-shy</td>" in page
+    assert page.count("<img") == 1
+    # Nothing is done twice; best responses of other steps are others.
+    assert study("--best-steps", "9e5") == 0
+    assert len(study.responses) == 1
+    assert study() == 0
+    assert len(study.responses) == 2
+    assert study.trained == study.played == EVERY
+
+
+def test_each_has_learned_among_all_but_the_family_left_out(study: Study) -> None:
+    assert study("--blind", "ppo") == 0
+    for row in ("ppo", "wide"):
+        for family in FAMILIES:
+            config = open_run(study.runs / row / family).config()
+            learner, *others = (config.seats or "").split(",")
+            assert learner == "learn"
+            for seat in others:
+                families = seat.split("|")
+                assert len(families) == 13
+                assert family not in families
+            assert (config.trial, config.seeds, config.seed) == (2, 2, 7)
+            assert config.game.seats == 3
+            assert config.memory.kind == ("trial" if row == "wide" else "none")
+
+
+def test_other_trials_are_played_anew(study: Study) -> None:
+    assert study() == 0
+    assert study("--episodes", "1") == 0
+    assert study.played == [*EVERY, *EVERY]
+    assert study.trained == EVERY
+
+
+def test_processes_share_the_work(study: Study, capsys: pytest.CaptureFixture[str]) -> None:
+    """By families; or one leaves alone what the other is at, and who is done last learns best
+    responses."""
+    assert study("--families", "family-shy") == 0
+    assert study.responses == [[("family-shy",) * 2]]
+    study.stop_after = 2
+    assert study() == 130
+    busy = open_run(study.runs / "ppo" / "family-devoted")
+    study.stop_after = 99
+    capsys.readouterr()
+    with busy.locked():
+        assert study("--json") == 0
+    out, err = capsys.readouterr()
+    assert "ppo/family-devoted is being trained by another process" in err
+    assert json.loads(out)["undone"] == [["ppo", "family-devoted"]]
+    assert study.trained == [*EVERY[2:], "wide/family-devoted"]
+    assert len(study.responses) == 1
+    assert study() == 0
+    assert study.responses[1:] == [[("family-devoted",) * 2]]
+
+
+def test_other_settings_are_not_mixed_in(study: Study, capsys: pytest.CaptureFixture[str]) -> None:
+    assert study() == 0
+    before = sorted(study.runs.rglob("*"))
+    assert study("--seed", "8") == 2
+    said = capsys.readouterr().err
+    assert re.search(r"family-devoted was made with other settings: take them, or another --", said)
+    assert sorted(study.runs.rglob("*")) == before
+
+
+def test_trials_of_all_families_share_a_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who else may be seated changes nothing; and what was played is kept with the run."""
+    small = StagHuntConfig(size=3, seats=3, hares=2, horizon=6)
+    config = TrainConfig(game=small, net=NetConfig(hidden=8), trial=2)
+    run, game = new_run(tmp_path / "a", config), make_game(small)
+    actor = make_actor("learn", game, config)
+    player = Trained(actor, jax.jit(actor.init)(jax.random.key(0)), config=config)
+    monkeypatch.setattr(leave_one_out, "players_by_seed", lambda run, seeds: {0: {0: player}})
+    asked = FamilyTrials(game, episodes=2, trials=8, seat=1, seed=3)
+    assert asked.played(run, "family-shy") is None
+    found = asked.play(run, "family-shy", lambda count, note: None)
+    assert found.shape == (1, 2)
+    np.testing.assert_array_equal(asked.played(run, "family-shy"), found)
+    assert asked.played(run, "family-lazy") is None
+    assert replace(asked, trials=9).played(run, "family-shy") is None
+    compiled = play_trials._cached._cache_size()
+    other = asked.play(run, "family-devoted", lambda count, note: None)
+    assert play_trials._cached._cache_size() == compiled
+    assert (other != found).any()
+    settings = ([1], ByEpisode(2), 8, SearchConfig(), jax.random.key(3))
+    alone = adapt(game, [{0: player}], [("family-shy",) * 2], {}, *settings)
+    np.testing.assert_array_equal(alone.returns[:, 0], found)
+
+
+def test_a_damaged_file_is_said(study: Study, capsys: pytest.CaptureFixture[str]) -> None:
+    assert study() == 0
+    kept = next((study.runs / "best-responses").iterdir())
+    kept.write_text("{")
+    assert study() == 2
+    assert f"{kept} is damaged, so delete it" in capsys.readouterr().err
