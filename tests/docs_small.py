@@ -45,6 +45,8 @@ SMALL = {
     "hopplus adapt runs/om --search.simulations 100": f"--trials 1 {_SEARCH}",
     "hopplus adapt runs/mem --learning online": "--trials 1 --against stag,hare,hare --seat 0",
     "hopplus adapt runs/bel --against hare,hare,hare --learning online": "--trials 1",
+    "hopplus leave-one-out": "--families family-shy --steps 4096 --trials 4 --game.horizon 12"
+    " --seeds 2",
     "hopplus crossplay": "--episodes 16",
     "hopplus diagnose seats": "--quick --episodes 128",
     "hopplus diagnose seats ppo": "--steps 4096",
@@ -86,6 +88,10 @@ NAMES = (
     "hopplus export",
     "hopplus pretrain",
 )
+_WIDE = (
+    "--net.kind centred --net.hidden 128 --ppo.games 1024 --ppo.unroll 32 --ppo.minibatches 64"
+    " --ppo.epochs 2 --ppo.learning-rate 1e-3 --ppo.clip 0.3"
+)
 # Not run, and why. What hopplus itself is asked is still read as a command line.
 NOT_RUN = {
     "pip install .": "installs",
@@ -97,6 +103,8 @@ NOT_RUN = {
     "tensorboard --logdir runs": "another program, which may not be there",
     "hopplus bench update --curve": "compiles HOP+ ten times; `bench update` is run in README.md",
     "python -m benchmarks.breakdown --update hop-plus-mcts": "takes ten minutes",
+    f"hopplus leave-one-out ppo {_WIDE} ppo-memory {_WIDE} liam {_WIDE} hop-plus-trial"
+    " --game.size 8 --steps 16e6 --seed 100": "rows cannot be made small",
 }
 
 

@@ -24,6 +24,7 @@ SUBJECTS = {
     "adapt": "adapt nope",
     "crossplay": "crossplay nope/x nope/y",
     "ablate": "ablate ladder --rungs nope",
+    "leave-one-out": "leave-one-out nope",
     "report": "report nope",
     "replay": "replay nope",
     "export": "export nope --out x",

@@ -278,6 +278,8 @@ WRONG = [
     ("ablate ladder --level nan", "'nan' is not a finite number"),
     ("ablate ladder --steps 0", "--steps is 0"),
     ("ablate ladder --runs /dev/null/x", "is not a folder"),
+    ("leave-one-out ppo --runs /dev/null/x", "is not a folder"),
+    ("leave-one-out ppo --step 5", "did you mean --steps?"),
     ("bench game --games 0", "--games is 0"),
     ("bench game --seconds inf", "'inf' is not a finite number"),
     ("bench game --seconds 0", "--seconds is 0"),

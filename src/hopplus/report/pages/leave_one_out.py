@@ -37,7 +37,7 @@ def leave_one_out_page(title: str, found: Table, more: Sequence[str]) -> Page:
         key=lambda one: one[0].mean,
         default=None,
     )
-    answer = f"No share of a way from blind to best responses in {len(found.families)} families"
+    answer = "No share of the way from blind to best responses can be told"
     if furthest:
         share, name = furthest
         answer = f"{name} comes furthest from blind to best responses: {share} in the last episode"
