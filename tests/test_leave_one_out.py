@@ -208,8 +208,13 @@ def test_rows_are_read_as_train_reads_them() -> None:
     ],
 )
 def test_wrong_input_is_one_sentence_and_makes_nothing(
-    line: list[str], words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    line: list[str],
+    words: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(command, "train_to_end", None)  # nobody trains meanwhile
     assert main(["leave-one-out", *line, "--runs", str(tmp_path / "made")]) == 2
     said = capsys.readouterr().err
     assert words in said
@@ -258,7 +263,7 @@ class Study:
         assert rest[1] == [0]  # its seat
         self.played.append(f"{row}/{family}")
         gets = GETS[row] + GETS[family] + np.array([[[0.0, 0.25]], [[0.1, 0.35]]])
-        return SimpleNamespace(returns=gets)
+        return SimpleNamespace(returns=gets[..., : rest[2].episodes])
 
     def _best(self, asked: ReferencePlayers) -> np.ndarray:
         self.responses.append(list(asked.lineups))
@@ -329,9 +334,12 @@ def test_each_has_learned_among_all_but_the_family_left_out(study: Study) -> Non
             assert config.memory.kind == ("trial" if row == "wide" else "none")
 
 
-def test_other_trials_are_played_anew(study: Study) -> None:
+def test_other_trials_are_played_anew(study: Study, capsys: pytest.CaptureFixture[str]) -> None:
     assert study() == 0
-    assert study("--episodes", "1") == 0
+    capsys.readouterr()
+    assert study("--episodes", "1", "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert np.shape(found["best_responses"]) == np.shape(found["rows"]["ppo"]["returns"])
     assert study.played == [*EVERY, *EVERY]
     assert study.trained == EVERY
 
