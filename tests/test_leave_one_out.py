@@ -28,7 +28,7 @@ from hopplus.players.actor import make_actor
 from hopplus.presets import PRESETS
 from hopplus.report.figures.evaluation import draw_families
 from hopplus.report.pages.leave_one_out import leave_one_out_page
-from hopplus.runs.folder import RunFolder, open_run
+from hopplus.runs.folder import BusyError, RunFolder, locked, open_run
 
 # Two seeds, three families, two episodes. Blind has 1 and best responses 3 among the first; 1 and
 # 2, then 5 among the second; and among the third nothing is to be had.
@@ -234,6 +234,7 @@ class Study:
 
     def __init__(self, runs: Path, patch: pytest.MonkeyPatch) -> None:
         self.runs = runs
+        self.options = SMALL.split()
         self.trained: list[str] = []
         self.played: list[str] = []
         self.responses: list[list[tuple[str, ...]]] = []
@@ -247,7 +248,7 @@ class Study:
 
     def __call__(self, *more: str) -> int:
         rows = ["ppo", "wide=ppo-memory --net.hidden 8", "--families", *FAMILIES]
-        return main(["leave-one-out", *rows, *SMALL.split(), "--runs", str(self.runs), *more])
+        return main(["leave-one-out", *rows, *self.options, "--runs", str(self.runs), *more])
 
     def _train(self, run: RunFolder, what: str) -> None:
         with run.locked():
@@ -259,7 +260,7 @@ class Study:
     def _adapt(self, game: Any, players: Any, wanted: Any, *rest: Any, **more: Any) -> Any:
         (run, _), (row, family) = players, players[0].path.parts[-2:]
         assert run is players[1]
-        assert wanted == [(family, family)]
+        assert wanted == [(family,) * (game.seats - 1)]
         assert rest[1] == [0]  # its seat
         self.played.append(f"{row}/{family}")
         gets = GETS[row] + GETS[family] + np.array([[[0.0, 0.25]], [[0.1, 0.35]]])
@@ -269,7 +270,7 @@ class Study:
         self.responses.append(list(asked.lineups))
         assert asked.config.seed_numbers == range(7, 9)
         assert asked.numbers == 2
-        gets = [4 + GETS[family] for family, _ in asked.lineups]
+        gets = [4 + GETS[lineup[0]] for lineup in asked.lineups]
         return np.tile(np.array(gets)[:, None], (2, 1, 2))
 
 
@@ -365,6 +366,44 @@ def test_processes_share_the_work(study: Study, capsys: pytest.CaptureFixture[st
     assert study.responses[1:] == [[("family-devoted",) * 2]]
 
 
+def test_processes_make_and_learn_one_after_the_other(
+    study: Study, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two that begin together must not make the same run, nor learn the same best responses."""
+    taken: list[str] = []
+
+    def watch(folder: Path, what: str) -> None:
+        with pytest.raises(BusyError), locked(folder):
+            pass
+        taken.append(what)
+
+    def make(path: Path, config: TrainConfig) -> RunFolder:
+        watch(study.runs, "run")
+        return new_run(path, config)
+
+    def learn(asked: ReferencePlayers, _: object) -> np.ndarray:
+        watch(study.runs / "best-responses", "best")
+        return study._best(asked)
+
+    monkeypatch.setattr(command, "new_run", make)
+    monkeypatch.setattr(ReferencePlayers, "best_responses", learn)
+    assert study() == 0
+    assert taken == ["run"] * 4 + ["best"]
+    with locked(study.runs):  # they have let go
+        pass
+
+
+@pytest.mark.parametrize("game", ["coin-v1", "snowdrift-v1"])
+def test_other_games(game: str, study: Study, capsys: pytest.CaptureFixture[str]) -> None:
+    line = f"--game {game} --game.size 4 --game.seats 2 --seeds 2 --seed 7 --trial 2"
+    study.options = line.split()
+    assert study("--json") == 0
+    assert json.loads(capsys.readouterr().out)["families"] == list(FAMILIES)
+    config = open_run(study.runs / "ppo" / "family-shy").config()
+    assert config.game.name == game
+    assert (config.seats or "").count(",") == 1
+
+
 def test_other_settings_are_not_mixed_in(study: Study, capsys: pytest.CaptureFixture[str]) -> None:
     assert study() == 0
     before = sorted(study.runs.rglob("*"))
@@ -391,9 +430,10 @@ def test_trials_of_all_families_share_a_program(
     np.testing.assert_array_equal(asked.played(run, "family-shy"), found)
     assert asked.played(run, "family-lazy") is None
     assert replace(asked, trials=9).played(run, "family-shy") is None
-    compiled = play_trials._cached._cache_size()
+    programs: Any = play_trials
+    compiled = programs._cached._cache_size()
     other = asked.play(run, "family-devoted", lambda count, note: None)
-    assert play_trials._cached._cache_size() == compiled
+    assert programs._cached._cache_size() == compiled
     assert (other != found).any()
     settings = ([1], ByEpisode(2), 8, SearchConfig(), jax.random.key(3))
     alone = adapt(game, [{0: player}], [("family-shy",) * 2], {}, *settings)
@@ -402,7 +442,7 @@ def test_trials_of_all_families_share_a_program(
 
 def test_a_damaged_file_is_said(study: Study, capsys: pytest.CaptureFixture[str]) -> None:
     assert study() == 0
-    kept = next((study.runs / "best-responses").iterdir())
+    kept = next((study.runs / "best-responses").glob("*.json"))
     kept.write_text("{")
     assert study() == 2
     assert f"{kept} is damaged, so delete it" in capsys.readouterr().err

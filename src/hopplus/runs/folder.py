@@ -9,7 +9,7 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, get_args
@@ -42,6 +42,24 @@ def clear_errors(doing: str) -> Iterator[None]:
         yield
     except OSError as error:
         raise ConfigError(f"cannot {doing}: {error.strerror or error}") from error
+
+
+@contextmanager
+def locked(folder: Path, *, wait: bool = False) -> Iterator[None]:
+    """Keep other processes from the same meanwhile: they wait for the end of it, or are told."""
+    try:
+        import fcntl
+    except ImportError:  # not on Windows
+        yield
+        return
+    with clear_errors(f"write in {folder}"):
+        file = (folder / ".lock").open("a")  # leaves the time of a finished run alone
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except OSError:
+            raise BusyError(f"{folder} is being trained by another process") from None
+        yield
 
 
 class Saved(NamedTuple):
@@ -140,22 +158,9 @@ class RunFolder:
                 say(f"{damage}; {before}")
         return None
 
-    @contextmanager
-    def locked(self) -> Iterator[None]:
+    def locked(self) -> AbstractContextManager[None]:
         """Keep other processes from training the same run meanwhile."""
-        try:
-            import fcntl
-        except ImportError:  # not on Windows
-            yield
-            return
-        with clear_errors(f"write in {self.path}"):
-            file = (self.path / ".lock").open("a")  # leaves the time of a finished run alone
-        with file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                raise BusyError(f"{self.path} is being trained by another process") from None
-            yield
+        return locked(self.path)
 
     def save(self, step: int, trees: Mapping[str, Any], facts: dict[str, Any], keep: int) -> None:
         """Write a checkpoint, a file for each pytree, and drop those no longer wanted."""

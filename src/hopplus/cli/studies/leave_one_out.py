@@ -1,6 +1,7 @@
 """`hopplus leave-one-out`: how does a player get on with co-players of a kind it has never met?"""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated
@@ -21,7 +22,7 @@ from hopplus.games.game import Game
 from hopplus.learning.from_run import find_run, new_run
 from hopplus.players.scripted import mixed_names
 from hopplus.report.pages.leave_one_out import leave_one_out_page
-from hopplus.runs.folder import BusyError, RunFolder
+from hopplus.runs.folder import BusyError, RunFolder, clear_errors, locked
 from hopplus.runs.progress import Progress
 from hopplus.runs.watchdog import say
 
@@ -176,7 +177,8 @@ class LeaveOneOut:
     def _train(self, wanted: Mapping[Pair, TrainConfig]) -> None:
         """Train what is not done, but for what another process is at."""
         for number, (pair, config) in enumerate(wanted.items(), 1):
-            run = self._open(pair, config) or new_run(self.runs.joinpath(*pair), config)
+            with self._alone_in(self.runs):  # one process makes a run, and the others find it
+                run = self._open(pair, config) or new_run(self.runs.joinpath(*pair), config)
             if run.result():
                 continue
             try:
@@ -187,12 +189,21 @@ class LeaveOneOut:
 
     def _learn(self, best: BestResponses) -> None:
         """Those best responses that are not known."""
-        known = best.kept(self._best)
-        if lineups := [one for one in best.lineups if one not in known]:
-            missing = replace(best, lineups=lineups)
-            what, total = "learning best responses", missing.total_steps
-            with Progress(what, total, "steps", where=self._best) as progress:
-                missing.learn(self._best, progress.advance)
+        with self._alone_in(self._best):
+            known = best.kept(self._best)
+            if lineups := [one for one in best.lineups if one not in known]:
+                missing = replace(best, lineups=lineups)
+                what, total = "learning best responses", missing.total_steps
+                with Progress(what, total, "steps", where=self._best) as progress:
+                    missing.learn(self._best, progress.advance)
+
+    @contextmanager
+    def _alone_in(self, folder: Path) -> Iterator[None]:
+        """Have other processes wait at this place meanwhile."""
+        with clear_errors(f"write in {folder}"):
+            folder.mkdir(parents=True, exist_ok=True)
+        with locked(folder, wait=True):
+            yield
 
     def _play(self, game: Game, runs: Mapping[Pair, RunFolder]) -> dict[Pair, np.ndarray]:
         """[S, E] returns of each among the family that it has not met."""
