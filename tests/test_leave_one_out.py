@@ -95,8 +95,9 @@ def test_what_is_lost_on_the_way() -> None:
     little[:, 2] = [4.0, 3.9]  # a fortieth
     assert replace(FOUND, rows={"ppo": BLIND, "memory": little}).fallen("memory") == []
     poor = replace(FOUND, rows={"ppo": BLIND, "memory": OTHER - 4})
-    assert poor.change("memory", 0) is None  # of a loss there is no share
-    assert poor.fallen("memory") == []
+    assert means([poor.change("memory", 0)]) == [0.5]  # from -2 to -1
+    assert poor.change("memory", 2) is None  # of nothing there is no share
+    assert poor.fallen("memory") == ["c"]  # but it can be lost
 
 
 def test_who_is_ahead() -> None:

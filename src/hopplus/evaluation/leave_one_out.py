@@ -147,16 +147,17 @@ class Table:
 
     def change(self, name: str, place: int | None = None) -> Estimate | None:
         """From the first episode to the last, as a share of the return in the first: among a family
-        or on average. None where that is not above 0."""
+        or on average. None where there was none."""
         returns = self.rows[name].mean(axis=1) if place is None else self.rows[name][:, place]
-        first = returns[:, 0].mean()
-        return estimate((returns[:, -1] - returns[:, 0]) / first) if first > 0 else None
+        first = abs(returns[:, 0].mean())  # in some games returns are below 0
+        return estimate((returns[:, -1] - returns[:, 0]) / first) if first else None
 
     def fallen(self, name: str) -> list[str]:
         """The families among which more than a little is lost from the first episode to the
         last."""
-        changes = {family: self.change(name, k) for k, family in enumerate(self.families)}
-        return [family for family, one in changes.items() if one and one.mean < -FALL]
+        means = self.rows[name].mean(axis=0)  # [K, E]
+        lost = means[:, 0] - means[:, -1] > FALL * abs(means[:, 0])
+        return [family for family, one in zip(self.families, lost, strict=True) if one]
 
     def comparisons(self) -> Iterator[Comparison]:
         """Everyone beside everyone who has less, over the trial and in its last episode."""
