@@ -199,7 +199,7 @@ def test_replaying_gives_what_was_inferred(name: str) -> None:
 
 
 def test_the_table_says_what_there_is() -> None:
-    known = ["none", "recurrent", "goals", "belief", "liam", "oracle", "episodes"]
+    known = ["none", "recurrent", "goals", "belief", "traits", "liam", "oracle", "episodes"]
     assert list(CONTEXTS) == known
     with pytest.raises(ConfigError, match="a name, or module:attribute"):
         TrainConfig(context="")

@@ -42,6 +42,7 @@ from hopplus.config.models import PretrainConfig as PretrainConfig
 from hopplus.config.models import PretrainGoal as PretrainGoal
 from hopplus.config.models import PretrainOpponent as PretrainOpponent
 from hopplus.config.models import PretrainWorld as PretrainWorld
+from hopplus.config.models import TraitsConfig as TraitsConfig
 from hopplus.config.models import WorldConfig as WorldConfig
 from hopplus.config.plain import differing as differing
 from hopplus.config.plain import flat as flat

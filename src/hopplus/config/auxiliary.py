@@ -208,6 +208,7 @@ PARTS: Registry[PartRule] = Registry(
         "opponent": PartRule(settings="opponent"),
         "goal": PartRule(settings="goal"),
         "belief": PartRule(settings="belief", needs=("opponent",)),
+        "traits": PartRule(settings="traits", needs=("opponent",)),
         "liam": PartRule(settings="liam"),
         "world": PartRule(settings="world"),
         "imagination": PartRule(settings="imagine", needs=("opponent", "world")),
@@ -230,5 +231,8 @@ def check_parts(parts: tuple[PartName, ...]) -> None:
     for name in parts:
         if lacking := [need for need in find_part(name).needs if need not in parts]:
             raise ConfigError(f"--parts has {name}, which needs {' and '.join(lacking)}")
-    if "goal" in parts and "belief" in parts:
-        raise ConfigError("--parts has goal and belief, of which opponent models are told only one")
+    telling = [name for name in ("goal", "belief", "traits") if name in parts]
+    if len(telling) > 1:
+        raise ConfigError(
+            f"--parts has {' and '.join(telling)}, of which opponent models are told only one"
+        )

@@ -88,6 +88,22 @@ class BeliefConfig(Settings):
 
 
 @dataclass(frozen=True)
+class TraitsConfig(Settings):
+    """What each other is like, fitted to what it was seen to do."""
+
+    prefix: ClassVar[str] = "traits."
+    size: Annotated[int, Between(1, 256)] = 8
+    """Numbers of each other."""
+    spread: Positive = 1.0
+    """Standard deviation of these, over all co-players that there may be: how far a single act may
+    move them."""
+    drift: Annotated[float, Between(0, 1)] = 0.005
+    """How much of what is known is forgotten with each act: co-players change."""
+    across: bool = True
+    """Go on from episode to episode of a trial."""
+
+
+@dataclass(frozen=True)
 class OpponentConfig(Settings):
     """A model of what another player does."""
 

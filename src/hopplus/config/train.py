@@ -28,14 +28,15 @@ from hopplus.config.check import (
 )
 from hopplus.config.game import GameConfig
 from hopplus.config.games import default_game
-from hopplus.config.models import BeliefConfig, MemoryConfig, NetConfig
+from hopplus.config.models import BeliefConfig, MemoryConfig, NetConfig, TraitsConfig
 from hopplus.config.search import DistilConfig, SearchConfig
 from hopplus.config.social import InequityConfig, InfluenceConfig, LolaConfig
 
 MIXED = "|"  # between the names of players of whom one sits there, drawn for each trial
 MOST_STEPS = 10**12  # of a seed
 FOR_EVER = 2**30  # episodes of a trial that never ends
-CONTEXT_PARTS = {"goals": "goal", "belief": "belief", "liam": "liam"}  # contexts that are parts
+# Contexts that are parts.
+CONTEXT_PARTS = {"goals": "goal", "belief": "belief", "traits": "traits", "liam": "liam"}
 ALONE = ("goals", "liam")  # contexts whose learners know what is remembered, and so of no other
 
 
@@ -132,10 +133,12 @@ class TrainConfig(Settings):
     """Give policy and critic what everyone did last, as well as the view."""
     ppo: PPOConfig = field(default_factory=PPOConfig)
     parts: tuple[PartName, ...] = ()
-    """Auxiliary models: opponent, goal or belief (which needs opponent) or liam, world, imagination
-    (which needs opponent and world), or module:ROW of your own. Without any it is plain PPO."""
+    """Auxiliary models: opponent; goal, belief or traits (the last two need opponent) or liam;
+    world, imagination (which needs opponent and world); or module:ROW of your own. Without any it
+    is plain PPO."""
     goal: GoalLearnerConfig = field(default_factory=GoalLearnerConfig)
     belief: BeliefConfig = field(default_factory=BeliefConfig)
+    traits: TraitsConfig = field(default_factory=TraitsConfig)
     liam: LiamConfig = field(default_factory=LiamConfig)
     opponent: OpponentLearnerConfig = field(default_factory=OpponentLearnerConfig)
     world: WorldLearnerConfig = field(default_factory=WorldLearnerConfig)
@@ -145,8 +148,8 @@ class TrainConfig(Settings):
     memory: MemoryConfig = field(default_factory=MemoryConfig)
     context: str | None = None
     """What a player makes of the others, for its policy and its models of them: a name of the table
-    (none, recurrent, goals, belief, liam, oracle, episodes) or module:attribute, or several joined
-    with a plus (oracle+recurrent); when not given, by --memory.kind and --parts."""
+    (none, recurrent, goals, belief, traits, liam, oracle, episodes) or module:attribute, or several
+    joined with a plus (oracle+recurrent); when not given, by --memory.kind and --parts."""
     trial: Annotated[int, Between(1, FOR_EVER)] = 1
     """Episodes of a trial: as many are played against the same co-players, where it is drawn."""
     seats: str | None = None

@@ -143,6 +143,7 @@ AUXILIARY_MODELS: Registry[AuxiliaryModel] = Registry(
             ),
         ),
         "belief": AuxiliaryModel("belief"),  # counted by Bayes' rule, so there is nothing to fit
+        "traits": AuxiliaryModel("traits"),  # likewise
         "liam": AuxiliaryModel(
             "liam",
             LiamLearner,

@@ -14,6 +14,7 @@ from hopplus.players.context.joined import join
 from hopplus.players.context.liam import LiamContext
 from hopplus.players.context.oracle import OracleContext
 from hopplus.players.context.recurrent import RecurrentContext
+from hopplus.players.context.traits import TraitsContext
 from hopplus.players.scripted import mixed_names, scripted
 from hopplus.registry import Registry
 
@@ -76,6 +77,7 @@ CONTEXTS: Registry[MakeContext] = Registry(
         "recurrent": _make_recurrent,
         "goals": _make_goals,
         "belief": _make_belief,
+        "traits": lambda game, config: TraitsContext(config.game, config.traits),
         "liam": _make_liam,
         "oracle": _make_oracle,
         "episodes": _make_episodes,
