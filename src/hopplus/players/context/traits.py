@@ -86,10 +86,10 @@ class TraitsContext(Context):
 
     def _learned(self, memory: TraitsMemory, last: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Means and variances [N - 1, D] after the acts [N - 1]; below 0 where there was none."""
-        stays = 1 - self.config.drift
-        acted = (last >= 0)[:, None]
+        stays, acted = 1 - self.config.drift, (last >= 0)[:, None]
+        drifted = stays * memory.variance + (1 - stays) * self.config.spread**2
         mean = jnp.where(acted, jnp.sqrt(stays) * memory.mean, memory.mean)
-        variance = jnp.where(acted, stays * memory.variance + (1 - stays) * self.config.spread**2, memory.variance)
+        variance = jnp.where(acted, drifted, memory.variance)
         place = jnp.maximum(last, 0)[:, None, None]
         slope = jnp.where(acted, jnp.take_along_axis(memory.slopes, place, axis=1)[:, 0], 0.0)
         # What an act tells on average: one that was hardly expected must not decide alone, so the
