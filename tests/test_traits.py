@@ -205,7 +205,7 @@ def test_models_learn_what_traits_mean(tmp_path: Path) -> None:
     next who is which: with other traits than its own, an other is foreseen worse."""
     words = "--game.size 3 --game.seats 3 --game.hares 2 --game.horizon 8 --net.hidden 8"
     words += " --opponent.net.hidden 32 --ppo.games 64 --ppo.epochs 1 --traits.size 2 --trial 3"
-    words += " --seats learn,stag|hare,stag|hare --opponent.fits 16 --steps 80000"
+    words += " --seats learn,stag|hare,stag|hare --opponent.fits 16 --steps 120000"
     command = ["train", "ppo", "--parts", "opponent", "traits", *words.split()]
     assert main([*command, "--runs", str(tmp_path), "--name", "a"]) == 0
     player = run_players(open_run(tmp_path / "a"))[0]
