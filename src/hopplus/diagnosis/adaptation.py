@@ -7,6 +7,7 @@ from typing import Any, Literal
 import numpy as np
 
 from hopplus.diagnosis.finding import Check, Diagnosis, Found, conclude, read_illnesses, run_checks
+from hopplus.diagnosis.foresight import Foresight
 from hopplus.diagnosis.introspection import Introspection
 from hopplus.evaluation.statistics import estimate
 
@@ -31,6 +32,7 @@ class AdaptationDiagnosis(Diagnosis):
     """Everything that was seen, and what it means."""
 
     seeds: Sequence[Introspection]  # [S] one of each seed
+    foreseen: Sequence[Foresight] = ()  # [S] the same, where other co-players were asked for
 
     @property
     def figures(self) -> dict[str, Any]:
@@ -41,11 +43,15 @@ class AdaptationDiagnosis(Diagnosis):
             "lineups": first.lineups,
             "chance": first.chance,
             **{name: [getattr(one, name) for one in self.seeds] for name in names},
+            **({"foreseen": [one.as_json() for one in self.foreseen]} if self.foreseen else {}),
         }
 
 
-def diagnose_adaptation(subject: str, seeds: Sequence[Introspection]) -> AdaptationDiagnosis:
-    """What the three measures of a player [S], one of each seed, mean."""
+def diagnose_adaptation(
+    subject: str, seeds: Sequence[Introspection], foreseen: Sequence[Foresight] = ()
+) -> AdaptationDiagnosis:
+    """What the three measures of a player [S], one of each seed, mean. What it foresees of others
+    is told and not judged: how much can be known of a stranger, nobody knows."""
     checks = run_checks(CHECKS, seeds)
     # Causes stand before effects: while one is not known, what comes after it says little.
     doubts = [place for place, check in enumerate(checks) if check.state == "unknown"]
@@ -53,7 +59,7 @@ def diagnose_adaptation(subject: str, seeds: Sequence[Introspection]) -> Adaptat
     verdict = conclude(decided, ILLNESSES)
     later = [check.fault for check in checks[len(decided) :] if check.fault]
     verdict = replace(verdict, also=(*verdict.also, *later))
-    return AdaptationDiagnosis(subject, checks, verdict, seeds)
+    return AdaptationDiagnosis(subject, checks, verdict, seeds, foreseen)
 
 
 def check_inference(found: Sequence[Introspection]) -> Check:

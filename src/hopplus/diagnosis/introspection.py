@@ -15,10 +15,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from hopplus.config import SearchConfig
+from hopplus.diagnosis.foresight import foresee
 from hopplus.diagnosis.probe import fit_probe
 from hopplus.evaluation.trials import Trials, make_trials, mixtures
-from hopplus.games.game import Game, views
-from hopplus.play.introspection import actor_of, predict_others
+from hopplus.games.game import Game
+from hopplus.play.introspection import actor_of
 from hopplus.play.rollout import rollout, start
 from hopplus.play.trained import Trained
 from hopplus.players.parameters import PlayerParams
@@ -135,29 +136,18 @@ def _watch_trials(
     assert actor is not None
     size = actor.context.size
     inferred = trajectory.act.inferred[:, :, seat, :size]
-    order = (seat + np.arange(game.seats)) % game.seats
 
     def at(step: tuple[Trajectory, jax.Array, jax.Array, jax.Array]) -> Any:
         now, inferred, partner, stranger = step
-        seen = views(game, now.state)
-        view = jax.tree.map(lambda leaf: leaf[seat], seen)
-        legal = seen.legal[order]
+        view = game.view(now.state, seat)
 
         def policy(inferred: jax.Array) -> jax.Array:
             return jnp.exp(actor.policy_and_value(player_params.policy, view, inferred)[0])
 
         own = policy(inferred)
         moved = [0.5 * jnp.abs(own - policy(taken)).sum() for taken in (partner, stranger)]
-        true = jnp.exp(now.act.logits[order[1:]])  # [M, A]
-        if player_params.opponents is None:
-            hit = jnp.zeros(len(order) - 1, bool)
-        else:
-            likely = predict_others(actor, player_params, view, legal, inferred)
-            hit = likely.argmax(axis=1) == now.act.action[order[1:]]
-        legal_count = legal[1:].sum(axis=1)
-        counts = now.present[order[1:]] & (legal_count > 1)
-        even = 1 / jnp.maximum(legal_count, 1)
-        return now.present[seat], hit, true.max(axis=1), even, counts, *moved
+        told = foresee(game, actor, player_params, now, seat, inferred)
+        return now.present[seat], told.hit, told.best, told.even, told.counts, *moved
 
     games = np.arange(len(drawn))
     partners = games ^ 1  # two of each lineup in a row

@@ -11,11 +11,15 @@ from hopplus.cli.reading.options import check_options
 from hopplus.cli.reading.players import find_learned_players, game_of
 from hopplus.config import ConfigError, GameConfig, check_range, default_game
 from hopplus.diagnosis.adaptation import ENOUGH_TRIALS, diagnose_adaptation
+from hopplus.diagnosis.foresight import measure_foresight
 from hopplus.diagnosis.introspection import introspect
 from hopplus.diagnosis.player_faults import PLAYER_FAULTS, build_in
+from hopplus.evaluation.adaptation import lineups
 from hopplus.games import make_game
+from hopplus.learning.from_run import find_background_players
 from hopplus.presets import PRESETS
 from hopplus.report.pages.adaptation import introspection_sections
+from hopplus.report.pages.foresight import foresight_sections
 from hopplus.runs.progress import Progress
 
 FAULT_HELP = f"Build a fault into the player, to see it found: {', '.join(PLAYER_FAULTS)}."
@@ -39,6 +43,10 @@ class DiagnoseAdaptation:
     """Where it sits."""
     seed: int = 0
     """Seed of everything random."""
+    against: tuple[str, ...] = ()
+    """Also tell how well its models foresee these others, met or not, one name per other seat
+    (noisy-hare:0.2,stag,hare ...; population for each family in all seats), and whether they know
+    how well."""
     fault: Annotated[str | None, tyro.conf.arg(help=FAULT_HELP)] = None
     out: Path | None = None
     """The page, next to which the JSON file lies; when not given, introspection.html in the run, or
@@ -56,7 +64,11 @@ class DiagnoseAdaptation:
         subject = find_learned_players(self.subject, self.game, None, 1, 0, Path())
         check_range("--seat", self.seat, 0, game.seats - 1)
         times = [time for time in TIMES if time < game.horizon]
-        seeds = []
+        wanted = lineups(self.against, game)
+        background = find_background_players([name for lineup in wanted for name in lineup])
+        if wanted and any(one[min(one)].params.opponents is None for one in subject.players):
+            raise ConfigError(f"--against asks for models of others, and {subject.name} has none")
+        seeds, foreseen = [], []
         total, busy = len(subject.players), "busy with the first"
         with Progress("watching players", total, "seeds", first=busy) as progress:
             for seed, learned in enumerate(subject.players):
@@ -64,8 +76,12 @@ class DiagnoseAdaptation:
                 player = replace(player, actor=build_in(self.fault, player.actor))
                 work = (self.episodes, self.trials, times, self.seed)
                 seeds.append(introspect(game, player, self.seat, *work))
+                if wanted:
+                    among = (wanted, background, self.seat, self.episodes)
+                    each = max(1, self.trials // len(wanted))
+                    foreseen.append(measure_foresight(game, player, *among, each, self.seed))
                 progress.advance(1, f"seed {seed}")
-        found = diagnose_adaptation(subject.name, seeds)
+        found = diagnose_adaptation(subject.name, seeds, foreseen)
         page = self.out or subject.folder / "introspection.html"
-        tables = introspection_sections(seeds)
+        tables = introspection_sections(seeds) + foresight_sections(foreseen)
         return finish("adaptation", page, found, lambda: tables, self.json, tables)

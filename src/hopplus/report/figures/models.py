@@ -292,3 +292,11 @@ def write_figures(folder: Path, measures: Measures) -> None:
     """All figures of a model; one that fails takes nothing with it."""
     for name, draw in DRAWN[measures.kind].items():
         try_figure(folder / f"{name}.png", partial(draw, measures))
+
+
+def draw_foresight(calibration: Mapping[str, list[dict[str, Any]]]) -> "Figure":
+    """Calibration of what models say of others, side by side."""
+    figure, axes = panels(5 * len(calibration), 5, 1, len(calibration))
+    for place, (name, rows) in zip(axes[0], calibration.items(), strict=True):
+        _draw_calibration(place, rows, name)
+    return figure
