@@ -158,6 +158,9 @@ class TrainConfig(Settings):
     families, drawn anew too (population). hopplus list players names them."""
     held_out: tuple[str, ...] = ()
     """Families of the population that are not met, to be tried among later."""
+    co_play: tuple[str, ...] = ()
+    """Runs whose players are drawn too, or alone: of all seeds, seats and kept stages (fictitious
+    co-play), or of those said, as runs/a#1~0.5."""
     steps: Annotated[int, Between(1, MOST_STEPS)] = 1_000_000
     """Environment steps of each seed at most; whole updates are played, one at least."""
     seeds: Annotated[int, Between(1, 4096)] = 1
@@ -168,18 +171,18 @@ class TrainConfig(Settings):
     """Updates between checkpoints."""
     keep: Count = 3
     """Checkpoints to keep, besides the best."""
+    keep_stages: tuple[Share, ...] = ()
+    """Shares of the training after which players are kept for good: 0 0.5 for runs/a~0, before
+    they have learned, and runs/a~0.5, half way."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        held = self.seats is None or isinstance(self.seats, str)
-        check(held, "--seats", self.seats, "names separated by commas")
-        held = self.train_against in (None, "all", "conditional", "population")
-        allowed = "all, conditional, population, or not given"
-        check(held, "--train-against", self.train_against, allowed)
+        check(isinstance(self.seats, str | None), "--seats", self.seats, "names, with commas")
         if self.held_out and self.train_against != "population":
             raise ConfigError("--held-out leaves families out of --train-against population alone")
-        if self.train_against and self.seats:
-            raise ConfigError("--seats and --train-against both say who sits there: give one")
+        if self.draws and self.seats:
+            other = "--train-against" if self.train_against else "--co-play"
+            raise ConfigError(f"--seats and {other} both say who sits there: give one")
         check_parts(self.parts)
         self._check_trial_discount()
         planned = bool(self.search.simulations or "imagination" in self.parts)
@@ -251,7 +254,7 @@ class TrainConfig(Settings):
                 raise ConfigError(f"--context is {self.context}: {name} is not joined with others")
         if "episodes" in names and not 1 < self.stays < FOR_EVER:
             raise ConfigError("--context episodes needs trials: --trial 2 or more")
-        if "oracle" in names and not (self.train_against or MIXED in (self.seats or "")):
+        if "oracle" in names and not (self.draws or MIXED in (self.seats or "")):
             raise ConfigError("--context oracle needs others to be drawn: --train-against all, say")
         if self.memory.kind == "none":
             return
@@ -282,14 +285,18 @@ class TrainConfig(Settings):
     def stays(self) -> int:
         """Episodes for which the others stay the same: those of a trial, or all if nobody is
         drawn."""
-        drawn = self.train_against or MIXED in (self.seats or "") or self.trial > 1
+        drawn = self.draws or MIXED in (self.seats or "") or self.trial > 1
         return self.trial if drawn else FOR_EVER
+
+    @property
+    def draws(self) -> bool:
+        """Whether options other than --seats say who is drawn for the others' seats."""
+        return bool(self.train_against or self.co_play)
 
     @property
     def steady(self) -> "TrainConfig":
         """The same with step sizes that do not fall, for who goes on where a run has ended."""
-        parts: dict[str, Any]
-        parts = {
+        parts: dict[str, Any] = {
             name: replace(part, anneal=False)
             for name, part in self.fitted.items()
             if not find_part(name).model  # of one's own it goes by --ppo.anneal

@@ -98,7 +98,7 @@ class Playing:
         run = said.open()
         config = run.config()
         seeds = seeds_said(said, config)[: None if every_seed else 1]
-        runs = seats_by_seed(run, seeds)
+        runs = seats_by_seed(run, seeds, said.stage)
         each = [self._seated(config.game, of) for of in runs]
         if not any(one in runs[0].learners for one in each[0].lineup.trained):
             return Setups([], each[:1])  # nobody of the run plays, so that seeds make no difference
@@ -133,8 +133,10 @@ class Playing:
 def _of_run(name: str, seat: int, run: Seated) -> str:
     """Whom `run` or `run@2` means, in that seat."""
     said = read_run_name(name)
-    if said.seed is not None:
-        raise ConfigError(f"{name!r}: name the seed behind the run itself, as in runs/a#1")
+    if said.seed is not None or said.stage is not None:
+        raise ConfigError(
+            f"{name!r}: name seed and stage behind the run itself, as in runs/a#1~0.5"
+        )
     wanted = seat if said.seat is None else said.seat
     if wanted >= len(run.names):
         raise ConfigError(f"{name!r}: the run has the seats 0 to {len(run.names) - 1}")
@@ -204,7 +206,7 @@ def find_learned_players(
     else:
         raise ConfigError(neither(first))
     config = run.config()
-    by_seed = players_by_seed(run, seeds_said(said, config))
+    by_seed = players_by_seed(run, seeds_said(said, config), said.stage)
     # The player of the seat that is named, for wherever it sits, or all of them.
     players = [
         found if said.seat is None else {said.seat: player_in(said, found)}
