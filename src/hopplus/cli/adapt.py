@@ -100,7 +100,7 @@ class Adapt:
                 game,
                 subject.players,
                 wanted,
-                background,
+                {**subject.met, **background},
                 list(seats),
                 score,
                 self.trials,

@@ -213,6 +213,12 @@ def _inside(run: RunFolder) -> dict[str, Trained]:
     return {one: read_player(run.path / one) for one in called}
 
 
+def players_met(run: RunFolder) -> dict[str, Trained]:
+    """The same by the names that they have there."""
+    met = run.facts().get("met", {})
+    return {met.get(name, name): player for name, player in _inside(run).items()}
+
+
 def make_learner(
     config: TrainConfig,
     background: dict[str, Trained],

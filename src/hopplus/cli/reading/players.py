@@ -19,10 +19,13 @@ from hopplus.games.game import Game
 from hopplus.learning.from_run import (
     Seated,
     find_background_players,
+    names_met,
     new_run,
     player_in,
     players_by_seed,
+    players_met,
     seats_by_seed,
+    settled,
 )
 from hopplus.play.lineup import Lineup, make_lineup
 from hopplus.play.names import MARKS, Kind, RunName, full_name, kind_of, read_run_name, seeds_said
@@ -157,6 +160,7 @@ class LearnedPlayers:
     players: Sequence[Mapping[int, Trained]]
     folder: Path = Path()  # for what is written about them
     config: TrainConfig | None = None  # of their run; None for players alone
+    met: Mapping[str, Trained] = field(default_factory=dict)  # from elsewhere, by their names there
 
 
 def game_of(names: Sequence[str], game: GameConfig) -> GameConfig:
@@ -206,13 +210,19 @@ def find_learned_players(
     else:
         raise ConfigError(neither(first))
     config = run.config()
+    # As an oracle is told of them: by the names by which lineups call them too.
+    called = settled(config, names_met(config, run.facts()))
     by_seed = players_by_seed(run, seeds_said(said, config), said.stage)
     # The player of the seat that is named, for wherever it sits, or all of them.
     players = [
-        found if said.seat is None else {said.seat: player_in(said, found)}
+        {
+            seat: replace(one, config=called)
+            for seat, one in found.items()
+            if said.seat is None or one is player_in(said, found)
+        }
         for found in by_seed.values()
     ]
-    return LearnedPlayers(str(said), config.game, players, run.path, config)
+    return LearnedPlayers(str(said), config.game, players, run.path, config, players_met(run))
 
 
 def neither(name: str) -> str:
