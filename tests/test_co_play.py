@@ -191,8 +191,8 @@ def test_an_oracle_knows_them_by_the_numbers_that_it_has_learned(
 
 
 def test_they_come_besides_families(run: RunFolder, tmp_path: Path) -> None:
-    given = {"train_against": "population", "held_out": ("family-slow",)}
-    config = replace(AMONG, co_play=(f"{run.path}#8~0",), **given)
+    among = replace(AMONG, train_against="population", held_out=("family-slow",))
+    config = replace(among, co_play=(f"{run.path}#8~0",))
     seats = new_run(tmp_path / "c", config).config().seats
     assert seats is not None
     names = seats.split(",")[1].split("|")
