@@ -151,7 +151,7 @@ class TrainConfig(Settings):
     """Episodes of a trial: as many are played against the same co-players, where it is drawn."""
     seats: str | None = None
     """Who sits where: learn, a scripted player or one's own (module:function), a run's (runs/a,
-    runs/a@2, or runs/a#1@2 with the seed) or an exported player; all learn when not given."""
+    runs/a@2, runs/a#1~0.5@2: seed, stage, seat) or an exported player; all learn when not given."""
     train_against: Literal["all", "conditional", "population"] | None = None
     """Who sits in the other seats of a single learner, drawn for each trial, instead of --seats:
     the game's own co-players (all), also those who remember the trial (conditional), or members of

@@ -62,10 +62,10 @@ class Playing:
     """A run whose players play: runs/a, or runs/a#1 for its seed 1."""
     players: Annotated[str | None, tyro.conf.arg(aliases=("--seats",))] = None
     """Who sits where, one name per seat: stag,stag,hare,random (see `hopplus list players`), a run
-    (runs/a for its player of that seat, runs/a@2 for that of seat 2, runs/a#1@2 for that of seed 1
-    and seat 2), an exported player, module:function for one's own, run for the run given first
-    (also run@2), or a mixture of such names (stag|hare) of whom one is drawn for each episode; a
-    mixture alone is for every seat."""
+    (runs/a for its player of that seat, runs/a@2 for that of seat 2, runs/a#1~0.5@2 for that of
+    seed 1 and seat 2 after half of the training), an exported player, module:function for one's
+    own, run for the run given first (also run@2), or a mixture of such names (stag|hare) of whom
+    one is drawn for each episode; a mixture alone is for every seat."""
     greedy: bool = False
     """Learned players take their best action instead of drawing from their policy."""
     game: GameConfig = field(default_factory=default_game)
