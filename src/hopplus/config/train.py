@@ -153,14 +153,13 @@ class TrainConfig(Settings):
     """Who sits where: learn, a scripted player or one's own (module:function), a run's (runs/a,
     runs/a@2, runs/a#1~0.5@2: seed, stage, seat) or an exported player; all learn when not given."""
     train_against: Literal["all", "conditional", "population"] | None = None
-    """Who sits in the other seats of a single learner, drawn for each trial, instead of --seats:
-    the game's own co-players (all), also those who remember the trial (conditional), or members of
-    families, drawn anew too (population). hopplus list players names them."""
+    """Who is drawn for each trial for all seats but the first, which learns: the game's own
+    co-players (all), also those who remember the trial (conditional), or members of families
+    (population). hopplus list players names them."""
     held_out: tuple[str, ...] = ()
     """Families of the population that are not met, to be tried among later."""
     co_play: tuple[str, ...] = ()
-    """Runs whose players are drawn too, or alone: of all seeds, seats and kept stages (fictitious
-    co-play), or of those said, as runs/a#1~0.5."""
+    """Runs whose players are drawn too, of all stages that they have kept."""
     steps: Annotated[int, Between(1, MOST_STEPS)] = 1_000_000
     """Environment steps of each seed at most; whole updates are played, one at least."""
     seeds: Annotated[int, Between(1, 4096)] = 1
@@ -172,8 +171,7 @@ class TrainConfig(Settings):
     keep: Count = 3
     """Checkpoints to keep, besides the best."""
     keep_stages: tuple[Share, ...] = ()
-    """Shares of the training after which players are kept for good: 0 0.5 for runs/a~0, before
-    they have learned, and runs/a~0.5, half way."""
+    """Shares of the training after which players are kept, as runs/a~0.5."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
