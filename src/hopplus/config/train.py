@@ -148,7 +148,7 @@ class TrainConfig(Settings):
     (none, recurrent, goals, belief, liam, oracle, episodes) or module:attribute, or several joined
     with a plus (oracle+recurrent); when not given, by --memory.kind and --parts."""
     trial: Annotated[int, Between(1, FOR_EVER)] = 1
-    """Episodes of a trial: as many are played against the same co-players, where it is drawn."""
+    """Episodes of a trial, against the same co-players."""
     seats: str | None = None
     """Who sits where: learn, a scripted player or one's own (module:function), a run's (runs/a,
     runs/a@2, runs/a#1~0.5@2: seed, stage, seat) or an exported player; all learn when not given."""
