@@ -14,6 +14,7 @@ import numpy as np
 
 from benchmarks import main
 from benchmarks.kept import find_figures, keep_figures
+from benchmarks.parts import PARTS, adapted_tables
 from benchmarks.training import train_in
 from hopplus.cli.paged import show
 from hopplus.cli.reading.options import check_options
@@ -110,8 +111,8 @@ FALL: Mapping[str, TrainConfig] = {
     "all": _searching(**OLD, **OWN, **LATER, **LEARNED, anneal=False),
     "all-gated": _searching(**OLD, **OWN, **LATER, **LEARNED, anneal=False, gate=GATE),
 }
-GROUPS = {"methods": METHODS, "goals": GOALS, "fall": FALL}
-ROWS: Mapping[str, TrainConfig] = {**METHODS, **GOALS, **FALL}
+GROUPS = {"methods": METHODS, "goals": GOALS, "fall": FALL, "parts": PARTS}
+ROWS: Mapping[str, TrainConfig] = {**METHODS, **GOALS, **FALL, **PARTS}
 
 
 @dataclass(frozen=True)
@@ -187,7 +188,8 @@ class MethodsBench:
     """Train methods and variants of them on seeds 100 to 104, and put them into one table."""
 
     only: tuple[str, ...] = ()
-    """Rows, or groups of them: methods, goals, fall. All when not given."""
+    """Rows, or groups of them: methods, goals, fall, parts (who learns among the population). All
+    when not given."""
     game: GameConfig = field(default_factory=default_game)
     steps: int = STEPS
     """Environment steps of each seed."""
@@ -199,6 +201,15 @@ class MethodsBench:
     """The mean return whose first time is told."""
     seconds: float | None = None
     """The wall time at which returns are compared; that of the first row when not given."""
+    as_long_as: str | None = None
+    """A row whose wall time each row is given, in steps of its own, by what --time has kept: runs
+    of equal compute."""
+    held_out: tuple[str, ...] = ()
+    """Families that rows of parts do not meet."""
+    adapt: bool = False
+    """Also play trials among each family, for rows of parts: returns by episode."""
+    trials: int = 1024
+    """Trials of each seed among each family."""
     probe: bool = False
     """Also read from what rows infer who their co-players are."""
     runs: Path = Path("runs/methods")
@@ -214,6 +225,10 @@ class MethodsBench:
     def run(self) -> int:
         check_options(seed=self.seed, seeds=self.seeds, steps=self.steps, seconds=self.seconds)
         names = choose(self.only)
+        if self.adapt and (other := [name for name in names if name not in PARTS]):
+            raise ConfigError(
+                f"--adapt is for rows of parts, which {other[0]} is not: --only parts"
+            )
         if self.time:
             return self._time(names)
         timed = {name: find_figures(self.runs / ALONE, name, self._timed) for name in names}
@@ -239,11 +254,15 @@ class MethodsBench:
             make_table(title, RACE, found),
             make_table("From the best tenth of a run to its last", COURSE, found),
         ]
-        payload = {
+        payload: dict[str, Any] = {
             "machine": machine,
             "level": self.level,
             "rows": [one.as_json() for one in found],
         }
+        if self.adapt:
+            kept = self.runs / "adapted.json"
+            among, payload["adapted"] = adapted_tables(done, self.held_out, self.trials, kept)
+            tables += among
         page = Page("methods", "", sections=tables, payload=payload)
         label = "-".join(self.only) or "all"
         try_figure(self.runs / f"{label}.png", lambda: draw_ladder(traces, self.level))
@@ -269,8 +288,19 @@ class MethodsBench:
 
     def _config(self, name: str) -> TrainConfig:
         config = replace(ROWS[name], game=self.game, seed=self.seed, seeds=self.seeds)
-        longer = 20 if name == "ppo-long" else 1
-        return replace(config, steps=longer * self.steps)
+        if self.held_out:
+            config = replace(config, held_out=self.held_out)
+        longer = 20.0 if name == "ppo-long" else 1.0
+        if self.as_long_as is not None and not self.time:
+            longer = self._seconds_of(self.as_long_as) / self._seconds_of(name)
+        return replace(config, steps=round(longer * self.steps))
+
+    def _seconds_of(self, name: str) -> float:
+        """Of a step, timed alone."""
+        (row,) = choose((name,))
+        if (kept := find_figures(self.runs / ALONE, row, self._timed)) is None:
+            raise ConfigError(f"{row} was not timed in {self.runs}: run --time --only {row} first")
+        return float(kept["seconds"]) / ROWS[row].ppo.steps
 
     def _tried(self, row: Row, trace: Trace, run: RunFolder) -> Tried:
         late = run.metrics()[-max(1, round(FINAL * trace.updates)) :]

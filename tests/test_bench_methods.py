@@ -1,7 +1,7 @@
 """`python -m benchmarks.methods`: rows that differ as they say, and what their curves tell."""
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +9,15 @@ import numpy as np
 import pytest
 
 from benchmarks import main, methods
+from benchmarks.kept import keep_figures
 from benchmarks.methods import FALL, GROUPS, ROWS, MethodsBench, choose, fall_of
+from benchmarks.parts import PARTS, adapted_tables
 from conftest import SMALL_GAME
 from hopplus.config import ConfigError, differing
 from hopplus.evaluation.ablation import Trace, measure
 from hopplus.learning.from_run import make_learner
+from hopplus.presets import PRESETS
+from hopplus.runs.folder import open_run
 
 
 def test_rows_differ_from_the_plain_one_as_they_say() -> None:
@@ -35,6 +39,26 @@ def test_rows_differ_from_the_plain_one_as_they_say() -> None:
     final = {"search.discount", "ppo.discount", "ppo.gae_lambda", "ppo.games", "ppo.unroll"}
     expected["final-reward"] = final
     assert {name: set(differing([plain, row])) for name, row in FALL.items()} == expected
+
+
+def test_parts_differ_in_what_is_made_of_the_others_and_in_imagination() -> None:
+    """And in what the weight of values has to do with imagined steps."""
+    rows = {name: row for name, row in PARTS.items() if not name.endswith("-imagination")}
+    assert list(rows) == ["blind", "memory", "liam", "belief", "goal"]
+    for name, row in rows.items():
+        more = PARTS[f"{name}-imagination"]
+        assert set(differing([row, more])) == {"parts", "ppo.value_weight"}
+        assert set(more.parts) - set(row.parts) == {"opponent", "world", "imagination"} - set(
+            row.parts
+        )
+        others = {"parts", "memory.kind"} if name == "memory" else {"parts"}
+        assert set(differing([rows["blind"], row])) <= others
+        assert row.train_against == "population"
+    contexts = [row.context_names for row in rows.values()]
+    assert contexts == [("none",), ("recurrent",), ("liam",), ("belief",), ("goals",)]
+    preset = differing([PRESETS["hop-plus-trial"], PARTS["goal-imagination"]])
+    assert all(name.startswith(("train_against", "liam.", "belief.")) for name in preset)
+    assert PARTS["liam"].liam.fits == PARTS["goal"].goal.fits == 16
 
 
 def test_every_row_can_be_made() -> None:
@@ -107,3 +131,53 @@ def test_it_trains_and_tells(
     first, second = run("--no-train")[1]  # what was timed alone takes the place of the run's own
     assert second["seconds"] == pytest.approx(alone["pg"] * second["updates"])
     assert "other settings" in run("--level", "1", "--steps", "4096")[1]
+
+
+def test_parts_adapt_among_families(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The blind row, made small; then what it is given of the wall time of another one."""
+    blind = PARTS["blind"]
+    small = replace(
+        blind,
+        net=replace(blind.net, hidden=8),
+        ppo=replace(blind.ppo, games=8, unroll=12, minibatches=2),
+        trial=2,
+    )
+    rows = {"ppo": ROWS["ppo"], "blind": small, "goal": small}
+    monkeypatch.setattr(methods, "ROWS", rows)
+    runs = tmp_path / "r"
+    given = ["--seeds", "2", "--steps", "288", "--runs", str(runs), "--json", *SMALL_GAME]
+    held = ["--held-out", "family-slow", "family-shy", "--adapt", "--trials", "4"]
+
+    def run(*more: str) -> Any:
+        status = main(MethodsBench, [*given, *more])
+        said = capsys.readouterr()
+        return json.loads(said.out) if status == 0 else said.err
+
+    found = run("--only", "blind", *held)
+    seats = open_run(runs / "blind").config().seats
+    assert seats is not None
+    assert not {"family-slow", "family-shy"} & set(seats.split(",")[1].split("|"))
+    returns = np.array(found["adapted"]["returns"]["blind"])
+    assert returns.shape == (2, 14, 2)
+    last = open_run(runs / "blind").metrics()[-1]
+    own = np.array(last["return_sum"])[:, 0] / np.array(last["episodes"])  # who learns
+    assert found["rows"][0]["mean_return"]["mean"] == pytest.approx(own.mean())
+    # What is kept is not played again, and is put together by who was met.
+    monkeypatch.setattr("benchmarks.parts.adapt", None)
+    done, kept = {"blind": open_run(runs / "blind")}, runs / "adapted.json"
+    (strange, met), _ = adapted_tables(done, ("family-slow", "family-shy"), 4, kept)
+    away = np.array([name in held for name in found["adapted"]["families"]])
+    for table, which in ((strange, away), (met, ~away)):
+        (row,) = table.rows or []
+        assert row[0] == "blind"
+        assert [cell.mean for cell in row[1:]] == pytest.approx(returns[:, which].mean((0, 1)))
+    assert "--only parts" in run("--only", "ppo", "--adapt")
+    assert "was not timed" in run("--only", "blind", "--as-long-as", "goal")
+    game = open_run(runs / "blind").config().game
+    timed = {"seeds": 2, "game": asdict(game)}
+    for name, seconds in {"goal": 3.0, "blind": 1.0}.items():
+        keep_figures(runs / methods.ALONE, {name: {**timed, "seconds": seconds}})
+    bench = MethodsBench(game=game, seeds=2, steps=288, runs=runs, as_long_as="goal")
+    assert [bench._config(name).steps for name in ("blind", "goal")] == [864, 288]

@@ -16,17 +16,20 @@ from hopplus.runs.folder import check_name, open_run
 
 
 @pytest.mark.parametrize(
-    ("text", "seed", "seat"),
+    ("text", "seed", "seat", "stage"),
     [
-        ("runs/a", None, None),
-        ("runs/a#1", 1, None),
-        ("runs/a@2", None, 2),
-        ("runs/a#103@2", 103, 2),
+        ("runs/a", None, None, None),
+        ("runs/a#1", 1, None, None),
+        ("runs/a@2", None, 2, None),
+        ("runs/a#103@2", 103, 2, None),
+        ("runs/a~0.5", None, None, 0.5),
+        ("runs/a#1~0@2", 1, 2, 0),
+        ("runs/a~1@0", None, 0, 1),
     ],
 )
-def test_what_is_said(text: str, seed: int | None, seat: int | None) -> None:
+def test_what_is_said(text: str, seed: int | None, seat: int | None, stage: float | None) -> None:
     said = read_run_name(text)
-    assert said == RunName(Path("runs/a"), seed, seat)
+    assert said == RunName(Path("runs/a"), seed, seat, stage)
     assert str(said) == text
 
 
@@ -38,6 +41,10 @@ def test_what_is_said(text: str, seed: int | None, seat: int | None) -> None:
         ("runs/a#", "the number of a seed behind the #"),
         ("runs/a#-1", "the number of a seed behind the #"),
         ("runs/a@1@2", "the number of a seat behind the @"),
+        ("runs/a@1~0.5", "the stage between them"),
+        ("runs/a~0.5#1@2", "the stage between them"),
+        ("runs/a~1.5@2", "from 0 to 1, behind the ~"),
+        ("runs/a~half", "from 0 to 1, behind the ~"),
     ],
 )
 def test_what_cannot_be_meant(text: str, words: str) -> None:

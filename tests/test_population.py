@@ -481,7 +481,7 @@ def test_a_result_does_not_name_a_dozen_families_above_each_column() -> None:
         **dict.fromkeys(("steps", "mean_return", "value_loss", "seconds"), 1),
         "first_update_seconds": 1,
     }
-    run: Any = SimpleNamespace(path=Path("runs/a"))
+    run: Any = SimpleNamespace(path=Path("runs/a"), facts=dict)
     header = result_page(run, learning("coin-v1", "family-lazy"), result).sections[0].header
     assert header == [
         "seed",

@@ -94,8 +94,9 @@ def load_players(
 ) -> dict[int, LoadedPlayer]:
     """The learned players of a run by seat.
 
-    Those of its first seed, or of `seed`, which may also stand behind the run: runs/a#1. `dice`
-    seeds what the players draw. They look ahead as they have learned to, or as `search` says.
+    Those of its first seed, or of `seed`, which may also stand behind the run, as may a stage:
+    runs/a#1~0.5. `dice` seeds what the players draw. They look ahead as they have learned to, or as
+    `search` says.
     """
     said = read_run_name(str(run))
     if said.seat is not None or None not in (seed, said.seed):
@@ -104,7 +105,7 @@ def load_players(
     game = make_game(folder.config().game)
     return {
         seat: LoadedPlayer(named(trained, f"seat {seat}", greedy=greedy), dice + seat, game, search)
-        for seat, trained in run_players(folder, seed).items()
+        for seat, trained in run_players(folder, seed, said.stage).items()
     }
 
 

@@ -40,9 +40,9 @@ class Adapt:
     learns against all mixtures."""
     against: tuple[str, ...] = ("all",)
     """The others, from the next seat on, one name per seat: stag,stag,hare noisy-hare:0.2,stag,hare
-    runs/a@1,runs/a#1@2,switch ...; learn for one who goes on learning too (online only); all for
-    every mixture of the game's scripted players, conditional with those too whose acts depend on
-    what happened in the trial, population for each family in all seats."""
+    runs/a@1,runs/a#1~0.5@2,switch ...; learn for one who goes on learning too (online only); all
+    for every mixture of the game's scripted players, conditional with those too whose acts depend
+    on what happened in the trial, population for each family in all seats."""
     episodes: int | None = None
     """Episodes of a trial; five when not given."""
     protocol: Literal["episodes", "hop"] = "episodes"
@@ -100,7 +100,7 @@ class Adapt:
                 game,
                 subject.players,
                 wanted,
-                background,
+                {**subject.met, **background},
                 list(seats),
                 score,
                 self.trials,

@@ -82,7 +82,9 @@ class CrossPlay:
     def _member(self, name: str, run: RunName | None, game: Game) -> Member:
         if run is not None and run.seat is None:
             # The run's learners alone: where nobody has learned, the first who has sits down.
-            known = {str(seat): one for seat, one in run_players(run.open(), run.seed).items()}
+            known = {
+                str(seat): one for seat, one in run_players(run.open(), run.seed, run.stage).items()
+            }
             first = next(iter(known))
             names = [str(seat) if str(seat) in known else first for seat in range(game.seats)]
             return make_member(str(run), names, known, game, self.search)

@@ -11,7 +11,7 @@ import tyro
 from hopplus.cli.paged import show
 from hopplus.cli.pretrain import carry_on_pretrain
 from hopplus.config import ConfigError, TrainConfig
-from hopplus.learning.from_run import new_run, seat_names
+from hopplus.learning.from_run import names_met, new_run
 from hopplus.learning.train import Moment, summary, train
 from hopplus.play.seating import options
 from hopplus.presets import ABOUT, PRESETS, about_preset
@@ -150,7 +150,7 @@ def result_page(run: RunFolder, config: TrainConfig, result: dict[str, Any]) -> 
     learning = result["learning_seats"]
     names = [
         name if (count := len(options(name))) <= MOST_NAMED else f"one of {count}"
-        for name in seat_names(config)
+        for name in names_met(config, run.facts())
     ]
     partly = len(learning) < len(names)
     seats = [

@@ -69,18 +69,22 @@ def check_fields(config: Any, prefix: str) -> None:
         given, called = getattr(config, name), f"{prefix}{name}"
         if hint is bool:
             check(isinstance(given, bool), called, given, "yes or no")
-        elif typing.get_origin(hint) is Literal:
-            words = typing.get_args(hint)
-            allowed = " or ".join(words) if len(words) == 2 else ", ".join(words)
-            check(given in words, called, given, allowed)
-        for limit in getattr(hint, "__metadata__", ()):
-            match limit:
-                case Above():
-                    check_above(called, given, *limit)
-                case Inside(low, high):
-                    check(low < given < high, called, given, f"above {low} and below {high}")
-                case Between():
-                    check_range(called, given, *limit)
+        inner = typing.get_args(hint)
+        for choice in (hint, *inner):
+            if typing.get_origin(choice) is Literal and not (given is None and type(None) in inner):
+                words = typing.get_args(choice)
+                allowed = " or ".join(words) if len(words) == 2 else ", ".join(words)
+                check(given in words, called, given, allowed)
+        several = typing.get_origin(hint) is tuple
+        for one in given if several else (given,):
+            for limit in getattr(inner[0] if several else hint, "__metadata__", ()):
+                match limit:
+                    case Above():
+                        check_above(called, one, *limit)
+                    case Inside(low, high):
+                        check(low < one < high, called, one, f"above {low} and below {high}")
+                    case Between():
+                        check_range(called, one, *limit)
 
 
 def option(name: str) -> str:

@@ -151,16 +151,18 @@ class TrainConfig(Settings):
     (none, recurrent, goals, belief, traits, liam, oracle, episodes) or module:attribute, or several
     joined with a plus (oracle+recurrent); when not given, by --memory.kind and --parts."""
     trial: Annotated[int, Between(1, FOR_EVER)] = 1
-    """Episodes of a trial: as many are played against the same co-players, where it is drawn."""
+    """Episodes of a trial, against the same co-players."""
     seats: str | None = None
     """Who sits where: learn, a scripted player or one's own (module:function), a run's (runs/a,
-    runs/a@2, or runs/a#1@2 with the seed) or an exported player; all learn when not given."""
+    runs/a@2, runs/a#1~0.5@2: seed, stage, seat) or an exported player; all learn when not given."""
     train_against: Literal["all", "conditional", "population"] | None = None
-    """Who sits in the other seats of a single learner, drawn for each trial, instead of --seats:
-    the game's own co-players (all), also those who remember the trial (conditional), or members of
-    families, drawn anew too (population). hopplus list players names them."""
+    """Who is drawn for each trial for all seats but the first, which learns: the game's own
+    co-players (all), also those who remember the trial (conditional), or members of families
+    (population). hopplus list players names them."""
     held_out: tuple[str, ...] = ()
     """Families of the population that are not met, to be tried among later."""
+    co_play: tuple[str, ...] = ()
+    """Runs whose players are drawn too, of all stages that they have kept."""
     steps: Annotated[int, Between(1, MOST_STEPS)] = 1_000_000
     """Environment steps of each seed at most; whole updates are played, one at least."""
     seeds: Annotated[int, Between(1, 4096)] = 1
@@ -171,18 +173,17 @@ class TrainConfig(Settings):
     """Updates between checkpoints."""
     keep: Count = 3
     """Checkpoints to keep, besides the best."""
+    keep_stages: tuple[Share, ...] = ()
+    """Shares of the training after which players are kept, as runs/a~0.5."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        held = self.seats is None or isinstance(self.seats, str)
-        check(held, "--seats", self.seats, "names separated by commas")
-        held = self.train_against in (None, "all", "conditional", "population")
-        allowed = "all, conditional, population, or not given"
-        check(held, "--train-against", self.train_against, allowed)
+        check(isinstance(self.seats, str | None), "--seats", self.seats, "names, with commas")
         if self.held_out and self.train_against != "population":
             raise ConfigError("--held-out leaves families out of --train-against population alone")
-        if self.train_against and self.seats:
-            raise ConfigError("--seats and --train-against both say who sits there: give one")
+        if self.draws and self.seats:
+            other = "--train-against" if self.train_against else "--co-play"
+            raise ConfigError(f"--seats and {other} both say who sits there: give one")
         check_parts(self.parts)
         self._check_trial_discount()
         planned = bool(self.search.simulations or "imagination" in self.parts)
@@ -254,7 +255,7 @@ class TrainConfig(Settings):
                 raise ConfigError(f"--context is {self.context}: {name} is not joined with others")
         if "episodes" in names and not 1 < self.stays < FOR_EVER:
             raise ConfigError("--context episodes needs trials: --trial 2 or more")
-        if "oracle" in names and not (self.train_against or MIXED in (self.seats or "")):
+        if "oracle" in names and not (self.draws or MIXED in (self.seats or "")):
             raise ConfigError("--context oracle needs others to be drawn: --train-against all, say")
         if self.memory.kind == "none":
             return
@@ -285,14 +286,18 @@ class TrainConfig(Settings):
     def stays(self) -> int:
         """Episodes for which the others stay the same: those of a trial, or all if nobody is
         drawn."""
-        drawn = self.train_against or MIXED in (self.seats or "") or self.trial > 1
+        drawn = self.draws or MIXED in (self.seats or "") or self.trial > 1
         return self.trial if drawn else FOR_EVER
+
+    @property
+    def draws(self) -> bool:
+        """Whether options other than --seats say who is drawn for the others' seats."""
+        return bool(self.train_against or self.co_play)
 
     @property
     def steady(self) -> "TrainConfig":
         """The same with step sizes that do not fall, for who goes on where a run has ended."""
-        parts: dict[str, Any]
-        parts = {
+        parts: dict[str, Any] = {
             name: replace(part, anneal=False)
             for name, part in self.fitted.items()
             if not find_part(name).model  # of one's own it goes by --ppo.anneal

@@ -10,6 +10,7 @@ import numpy as np
 
 from hopplus.config import ConfigError, PartName, TrainConfig
 from hopplus.evaluation.statistics import AcrossSeeds, Estimate, across_seeds, estimate, seeds_json
+from hopplus.learning.from_run import learning_seats
 from hopplus.learning.train import FINAL
 from hopplus.presets import PRESETS
 from hopplus.runs.folder import RunFolder
@@ -62,7 +63,7 @@ class Trace:
     name: str
     title: str
     steps: int  # environment steps of an update, of each seed
-    returns: np.ndarray  # [U, S] mean over seats, added up over the episodes that ended
+    returns: np.ndarray  # [U, S] mean over learners, added up over the episodes that ended
     episodes: np.ndarray  # [U, S] that ended
     value_loss: np.ndarray  # [U, S] mean over seats
     seconds: float  # of an update of all seeds, without compilation
@@ -101,11 +102,12 @@ def read_trace(name: str, title: str, run: RunFolder) -> Trace:
     config, records, result = run.config(), run.metrics(), run.result()
     if result is None or len(records) != config.updates:
         raise ConfigError(f"{run.path} is not finished, or its metrics are damaged")
+    seats = learning_seats(config)
     return Trace(
         name,
         title,
         config.ppo.steps,
-        np.array([np.mean(record["return_sum"], axis=-1) for record in records]),
+        np.array([np.asarray(r["return_sum"])[:, seats].mean(axis=-1) for r in records]),
         np.array([record["episodes"] for record in records]),
         np.array([np.mean(record["value_loss"], axis=-1) for record in records]),
         seconds_per_update(result, config),

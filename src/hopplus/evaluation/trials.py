@@ -154,7 +154,7 @@ class Trials:
     @property
     def mixture(self) -> Mixture:
         """Any of the others."""
-        return Mixture(self.others)
+        return Mixture(self.others, shares_params=True)
 
     @cached_property
     def seating(self) -> Seating:

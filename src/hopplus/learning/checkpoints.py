@@ -17,11 +17,21 @@ from hopplus.play.seeds import seed_keys
 from hopplus.players.actor import Actor, make_actor
 from hopplus.players.parameters import PlayerParams
 from hopplus.recorded.models import load_first
-from hopplus.runs.checkpoint import PLAYERS, TRAINING, filled, read_arrays, write_arrays
+from hopplus.runs.checkpoint import (
+    PLAYERS,
+    STAGE,
+    TRAINING,
+    filled,
+    read_arrays,
+    read_manifest,
+    steps_of,
+    write_arrays,
+)
 from hopplus.runs.folder import RunFolder, Saved
 from hopplus.types import Params
 
 FOLDER = "parts/"  # where a run keeps what it began with
+NEAR = 0.05  # how far from a stage, as a share of the training, a checkpoint of it may be
 
 
 def split_learning(learner: Learner, learning: Learning) -> dict[str, Any]:
@@ -50,16 +60,40 @@ def load_learning(
     return saved and (join_learning(learner, saved.trees), saved)
 
 
-def load_players(run: RunFolder, actor: Actor, seats: int) -> PlayerParams:
+def stages_of(run: RunFolder) -> dict[int, float]:
+    """The stages that a run has kept: its checkpoints that were to stay, and the newest; each with
+    the share of the training that was done."""
+    updates, steps = run.config().updates, steps_of(run.checkpoints)
+    held = [s for s in steps[:-1] if read_manifest(run.checkpoints / str(s)).get(STAGE)]
+    return {step: float(f"{step / updates:.3g}") for step in [*held, *steps[-1:]]}
+
+
+def step_at(run: RunFolder, stage: float) -> int:
+    """The checkpoint nearest to a stage of a run."""
+    updates, steps = run.config().updates, steps_of(run.checkpoints)
+    nearest = min(steps, key=lambda step: abs(step / updates - stage), default=None)
+    if nearest is None or abs(nearest / updates - stage) > NEAR:
+        there = ", ".join(f"~{step / updates:.3g}" for step in steps) or "none"
+        raise ConfigError(
+            f"{run.path} has kept no checkpoint near ~{stage:g} of its training; there are {there}"
+            " (--keep-stages keeps more while a run trains)"
+        )
+    return nearest
+
+
+def load_players(
+    run: RunFolder, actor: Actor, seats: int, stage: float | None = None
+) -> PlayerParams:
     """[S, sets, ...] NumPy arrays, what the player of so many seats has learned in all seeds of a
-    run. Needs no learner, and reads nothing that only training needs."""
+    run, by now or by that stage. Needs no learner, and reads nothing that only training needs."""
     sets = 1 if actor.shares_params else seats
 
     def fresh(key: jax.Array) -> PlayerParams:
         param_sets: PlayerParams = jax.vmap(actor.init)(jax.random.split(key, sets))
         return param_sets
 
-    saved = run.load({PLAYERS: jax.eval_shape(jax.vmap(fresh), seed_keys(run.config()))})
+    shapes = {PLAYERS: jax.eval_shape(jax.vmap(fresh), seed_keys(run.config()))}
+    saved = run.load(shapes, None if stage is None else step_at(run, stage))
     if saved is None:
         raise ConfigError(f"{run.path} has no usable checkpoint yet")
     # By NumPy: whoever takes one seed and seat of it by JAX compiles a program for every shape.

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import jax
 
@@ -13,6 +14,7 @@ from hopplus.learning.checkpoints import (
     find_warm_start,
     load_players,
     read_warm_start,
+    stages_of,
     write_warm_start,
 )
 from hopplus.learning.learner import Learner
@@ -28,6 +30,7 @@ from hopplus.play.names import (
     is_inside,
     kind_of,
     read_run_name,
+    seeds_said,
 )
 from hopplus.play.seating import options, split_names
 from hopplus.play.trained import Trained, named, read_player, write_player
@@ -43,48 +46,93 @@ from hopplus.types import Params
 
 def new_run(path: Path, config: TrainConfig) -> RunFolder:
     """Make the folder of a run; players from elsewhere are copied into it."""
-    settled, inside, warm_start = _settle(config)
-    with make_run(path, settled) as folder:
-        write_warm_start(folder, warm_start)
-        for name, trained in inside.items():
+    found = _settle(config)
+    with make_run(path, found.config, {"met": found.met} if found.met else None) as folder:
+        write_warm_start(folder, found.warm_start)
+        for name, trained in found.inside.items():
             write_player(folder / name, trained)
     return RunFolder(path)
 
 
 def find_run(path: Path, config: TrainConfig, advice: str) -> RunFolder | None:
     """The run that is there, if there is one, which must have been made with these settings."""
-    settled, *_ = _settle(config)
+    wanted = _settle(config).config
     if not path.exists():
         check_free(path)  # raises where nothing can be made
         return None
     run = open_run(path)
-    if run.config() != settled:
+    if run.config() != wanted:
         raise ConfigError(f"{path} was made with other settings: take them, or {advice}")
     return run
 
 
-def _settle(config: TrainConfig) -> tuple[TrainConfig, dict[str, Trained], dict[str, Params]]:
-    """The configuration as a run's folder has it, where everyone has a seat; the players that are
-    kept there, by the names they have inside; and what its parts begin from."""
+class Settled(NamedTuple):
+    """What a run's folder is made of."""
+
+    config: TrainConfig  # where everyone has a seat
+    inside: dict[str, Trained]  # players that are kept there, by the names they have inside
+    warm_start: dict[str, Params]  # what its parts begin from
+    met: dict[str, str]  # where the players inside are from
+
+
+def _settle(config: TrainConfig) -> Settled:
+    """Who sits where, found, and all settings checked."""
     names = [full_name(name, seat) for seat, name in enumerate(seat_names(config))]
     background = find_background_players(names)
     inside = {name: f"{INSIDE}{number}{PLAYER_FILE}" for number, name in enumerate(background)}
     seats = [MIXED.join(inside.get(one, one) for one in options(name)) for name in names]
-    seated = replace(config, seats=",".join(seats), train_against=None, held_out=())
-    settled, warm_start = find_warm_start(seated)
+    seated = settled(config, seats)
+    config, warm_start = find_warm_start(seated)
     known = {inside[name]: background[name] for name in background}
-    make_learner(settled, known, warm_start)  # raises if it must
-    return settled, known, warm_start
+    make_learner(config, known, warm_start)  # raises if it must
+    return Settled(config, known, warm_start, {inside[name]: name for name in background})
+
+
+def settled(config: TrainConfig, seats: Sequence[str]) -> TrainConfig:
+    """The configuration with everyone who may sit there by name."""
+    return replace(config, seats=",".join(seats), train_against=None, held_out=(), co_play=())
 
 
 def seat_names(config: TrainConfig) -> list[str]:
     """One name per seat."""
     seats = config.game.seats
-    if config.train_against:
-        game = make_game(config.game)
-        everyone = MIXED.join(mixed_names(game, config.train_against, config.held_out))
-        return ["learn", *[everyone] * (seats - 1)]
+    if config.draws:
+        everyone = [one for name in config.co_play for one in stage_names(name)]
+        if config.train_against:
+            game = make_game(config.game)
+            everyone = [*mixed_names(game, config.train_against, config.held_out), *everyone]
+        return ["learn", *[MIXED.join(dict.fromkeys(everyone))] * (seats - 1)]
     return split_names(config.seats, seats) if config.seats else ["learn"] * seats
+
+
+def stage_names(name: str) -> list[str]:
+    """Everyone of a run: of each seed, stage and seat that learned, unless one is said; seats that
+    share their parameters are one. An exported player is itself."""
+    if kind_of(name) is Kind.FILE:
+        return [name]
+    if kind_of(name) is not Kind.RUN:
+        raise ConfigError(f"--co-play has {name!r}, and takes runs and exported players")
+    said = read_run_name(name)
+    run = said.open()
+    config = run.config()
+    seats = learning_seats(config)[: 1 if config.ppo.parameters == "shared" else None]
+    seats = seats if said.seat is None else [said.seat]
+    stages = stages_of(run).values() if said.stage is None else [said.stage]
+    if not stages:
+        raise ConfigError(f"{run.path} has no usable checkpoint yet")
+    return [
+        str(RunName(said.path, seed, seat, stage))
+        for seed in seeds_said(said, config)
+        for stage in stages
+        for seat in seats
+    ]
+
+
+def names_met(config: TrainConfig, facts: Mapping[str, Any]) -> list[str]:
+    """One name per seat of a run, where those from elsewhere go by the names that they have there,
+    as the run's facts say."""
+    met = facts.get("met", {})
+    return [MIXED.join(met.get(one, one) for one in options(name)) for name in seat_names(config)]
 
 
 def learning_seats(config: TrainConfig) -> list[int]:
@@ -111,7 +159,7 @@ def find_trained(name: str) -> Trained:
     said = read_run_name(name)
     if said.seat is None:
         raise ConfigError(f"{name!r} is a whole run: name one of its seats, as in {name}@0")
-    return player_in(said, run_players(said.open(), said.seed))
+    return player_in(said, run_players(said.open(), said.seed, said.stage))
 
 
 def player_in(said: RunName, players: dict[int, Trained]) -> Trained:
@@ -123,19 +171,23 @@ def player_in(said: RunName, players: dict[int, Trained]) -> Trained:
     return players[said.seat]
 
 
-def run_players(run: RunFolder, seed: int | None = None) -> dict[int, Trained]:
+def run_players(
+    run: RunFolder, seed: int | None = None, stage: float | None = None
+) -> dict[int, Trained]:
     """The learned players of one of a run's seeds, the first when not given, by their seats."""
     seed = run.config().seed if seed is None else seed
-    return players_by_seed(run, [seed])[seed]
+    return players_by_seed(run, [seed], stage)[seed]
 
 
-def players_by_seed(run: RunFolder, seeds: Sequence[int]) -> dict[int, dict[int, Trained]]:
-    """The learned players of a run by seed and seat."""
+def players_by_seed(
+    run: RunFolder, seeds: Sequence[int], stage: float | None = None
+) -> dict[int, dict[int, Trained]]:
+    """The learned players of a run by seed and seat, as they are now or were at that stage."""
     config = run.config()
     places = {seed: check_seed_of(run, seed) for seed in seeds}
     actor = make_actor("learn", make_game(config.game), config)
     seats = learning_seats(config)
-    learned = load_players(run, actor, len(seats))
+    learned = load_players(run, actor, len(seats), stage)
     search = config.search.valuing(config.ppo.discount)
 
     def trained(place: int, number: int) -> Trained:
@@ -166,25 +218,31 @@ def run_seats(run: RunFolder, seed: int | None = None) -> Seated:
     return seats_by_seed(run, [seed])[0]
 
 
-def seats_by_seed(run: RunFolder, seeds: Sequence[int]) -> list[Seated]:
+def seats_by_seed(run: RunFolder, seeds: Sequence[int], stage: float | None = None) -> list[Seated]:
     """The same for several seeds; the names are those of all of them then, without a seed, so that
     one program serves them all."""
     names, inside = seat_names(run.config()), _inside(run)
 
     def seated(seed: int, players: dict[int, Trained]) -> Seated:
         said = seed if len(seeds) == 1 else None
-        own = {seat: str(RunName(Path(run.path.name), said, seat)) for seat in players}
+        own = {seat: str(RunName(Path(run.path.name), said, seat, stage)) for seat in players}
         called = [own[seat] if name == "learn" else name for seat, name in enumerate(names)]
         known = {own[seat]: player for seat, player in players.items()} | inside
         return Seated(called, known, list(own.values()))
 
-    return [seated(seed, found) for seed, found in players_by_seed(run, seeds).items()]
+    return [seated(seed, found) for seed, found in players_by_seed(run, seeds, stage).items()]
 
 
 def _inside(run: RunFolder) -> dict[str, Trained]:
     """The players from elsewhere that a run keeps."""
     called = {one for name in seat_names(run.config()) for one in options(name) if is_inside(one)}
     return {one: read_player(run.path / one) for one in called}
+
+
+def players_met(run: RunFolder) -> dict[str, Trained]:
+    """The same by the names that they have there."""
+    met = run.facts().get("met", {})
+    return {met.get(name, name): player for name, player in _inside(run).items()}
 
 
 def make_learner(

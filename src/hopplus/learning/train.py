@@ -16,7 +16,7 @@ from hopplus.learning.compilation import Update, first_and_next, next_of
 from hopplus.learning.from_run import learner_from_run, learning_seats
 from hopplus.learning.learner import Learning
 from hopplus.learning.training_curves import LOSSES, Pace, training_curves
-from hopplus.runs.checkpoint import steps_of
+from hopplus.runs.checkpoint import STAGE, steps_of
 from hopplus.runs.folder import RunError, RunFolder, plain, spoilt
 from hopplus.runs.interrupt import patient_interrupt
 from hopplus.runs.tensorboard import tensorboard
@@ -55,12 +55,16 @@ def train(
         done, earlier = (found[1].step, found[1].facts.get("seconds", 0.0)) if found else (0, 0.0)
         if done == config.updates and (result := run.result()):
             return result
+        stages = {round(share * config.updates) for share in config.keep_stages}
         learning: Learning
         update: Update
         if found:
             learning, update = found[0], next_of(learner, config)
         else:
             learning, update = first_and_next(learner, config)
+            if 0 in stages:
+                facts = {"score": None, "seconds": 0.0, STAGE: True}
+                run.save(0, split_learning(learner, learning), facts, config.keep)
         run.rewind(done)
         compiled, late = 0.0, deque(run.metrics()[-SCORED:], SCORED)
         learning_in = learning_seats(config)
@@ -80,10 +84,11 @@ def train(
                 late.append(record)
                 compiled = compiled or time.monotonic() - began
                 on_update(_moment(record, learning_in))
-                stop = interrupted()
-                if stop or number == config.updates or number % config.checkpoint_every == 0:
+                stop, stage = interrupted(), number in stages
+                due = number == config.updates or number % config.checkpoint_every == 0
+                if stop or stage or due:
                     seconds = earlier + time.monotonic() - began
-                    facts = {"score": _score(late, learning_in), "seconds": seconds}
+                    facts = {"score": _score(late, learning_in), "seconds": seconds, STAGE: stage}
                     run.save(number, split_learning(learner, learning), facts, config.keep)
                 if stop and number < config.updates:
                     raise KeyboardInterrupt

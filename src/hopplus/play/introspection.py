@@ -14,7 +14,7 @@ from hopplus.play.seating import Sitter
 from hopplus.players.actor import Actor
 from hopplus.players.mixture import Mixture
 from hopplus.players.parameters import PlayerParams
-from hopplus.players.planner import Planner
+from hopplus.players.planner import Planner, unnamed
 from hopplus.players.player import Around, Player
 from hopplus.types import Act, Memory, View
 
@@ -116,9 +116,5 @@ def telling(player: Sitter) -> Sitter:
 
 
 def _telling(player: Player) -> Player:
-    match player:
-        case Actor():
-            return replace(player, name="")
-        case Planner():
-            return Telling(replace(player, actor=replace(player.actor, name="")))
-    return player
+    plain = unnamed(player)
+    return Telling(plain) if isinstance(plain, Planner) else plain

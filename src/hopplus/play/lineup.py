@@ -26,14 +26,14 @@ class Lineup:
         """As `Seating.init`, with what the trained players have learned in its place."""
         fresh = self.seating.init(key)
         return tuple(
-            self._known(player, params, len(seats))
+            self._known(player, params, 1 if player.shares_params else len(seats))
             for (player, seats), params in zip(self.seating.groups, fresh, strict=True)
         )
 
     def _known(self, player: Sitter, fresh: Params, seats: int) -> Params:
         if isinstance(player, Mixture):
-            pairs = zip(player.players, fresh, strict=True)
-            return tuple(self._known(one, params, seats) for one, params in pairs)
+            pairs = zip(player.players, player.unpack(fresh, 1), strict=True)
+            return player.pack([self._known(one, params, seats) for one, params in pairs], 1)
         if player.name not in self.trained:
             return fresh
         return jax.tree.map(lambda leaf: jnp.stack([leaf] * seats), self.trained[player.name])
@@ -64,7 +64,8 @@ def make_lineup(
 
     def sitter(name: str) -> Sitter:
         if MIXED in name:
-            return Mixture(tuple(player(one) for one in options(name)))
+            # Nobody of it learns, so that all its seats have the same parameters.
+            return Mixture(tuple(player(one) for one in options(name)), shares_params=True)
         return player(name)
 
     trained = {one: known[one].params for name in names for one in options(name) if one in known}

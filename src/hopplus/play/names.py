@@ -1,13 +1,14 @@
 """What the name of a player means, the same on every command.
 
-`runs/a`, `runs/a#1`, `runs/a@2`, `runs/a#1@2` are of a run: behind a `#` stands one of its seeds,
-as tables show them, behind an `@` one of its seats. `player.safetensors` is a file that `hopplus
-export` wrote. All other names are of presets, where one may learn first, or of players that have
-not learned, which `players.scripted` knows: `stag`, or somebody's own as `module:function`.
+`runs/a`, `runs/a#1`, `runs/a@2`, `runs/a#1~0.5@2` are of a run: behind a `#` stands one of its
+seeds, as tables show them, behind a `~` the share of its training that was done, behind an `@` one
+of its seats. `player.safetensors` is a file that `hopplus export` wrote. All other names are of
+presets, where one may learn first, or of players that have not learned, which `players.scripted`
+knows: `stag`, or somebody's own as `module:function`.
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 
@@ -18,22 +19,30 @@ from hopplus.runs.folder import RunFolder, open_run
 
 PLAYER_FILE = ".safetensors"
 INSIDE = "players/"  # where a run keeps players from elsewhere
-MARKS = {"#": "seed", "@": "seat"}
-_WHOLE = re.compile(r"(?P<path>.*?)(?:#(?P<seed>\d+))?(?:@(?P<seat>\d+))?")
+MARKS = {
+    "#": "the number of a seed",
+    "~": "a share of the training, from 0 to 1,",
+    "@": "the number of a seat",
+}
+_WHOLE = re.compile(
+    r"(?P<path>.*?)(?:#(?P<seed>\d+))?(?:~(?P<stage>0?\.\d+|0|1(?:\.0+)?))?(?:@(?P<seat>\d+))?"
+)
 
 
 @dataclass(frozen=True)
 class RunName:
-    """A run, one of its seeds if it is said which, and one of its seats likewise."""
+    """A run, one of its seeds if it is said which, and one of its seats and stages likewise."""
 
     path: Path
     seed: int | None = None
     seat: int | None = None
+    stage: float | None = None  # share of its training; as far as it has come when not said
 
     def __str__(self) -> str:
         seed = "" if self.seed is None else f"#{self.seed}"
+        stage = "" if self.stage is None else f"~{self.stage:g}"
         seat = "" if self.seat is None else f"@{self.seat}"
-        return f"{self.path}{seed}{seat}"
+        return f"{self.path}{seed}{stage}{seat}"
 
     def open(self) -> RunFolder:
         """The run, if it is one and has that seed."""
@@ -44,25 +53,27 @@ class RunName:
 
 
 def read_run_name(text: str) -> RunName:
-    """What `runs/a#1@2` says. A folder whose own name has a mark in it is taken as it is, unless
-    the name could mean another run's seed or seat too."""
+    """What `runs/a#1~0.5@2` says. A folder whose own name has a mark in it is taken as it is,
+    unless the name could mean another run's seed, stage or seat too."""
     found = _WHOLE.fullmatch(text)
     assert found  # anything is a path at least
     seed, seat = (None if number is None else int(number) for number in found.group("seed", "seat"))
-    meant = RunName(Path(found["path"]), seed, seat)
+    stage = None if found["stage"] is None else float(found["stage"])
+    meant = RunName(Path(found["path"]), seed, seat, stage)
     if _exists(Path(text)):
         if meant.path != Path(text) and _exists(meant.path):
             raise ConfigError(
                 f"{text!r} is a folder of its own and could mean {meant.path} too: rename it"
             )
         return RunName(Path(text))
-    if re.search(r"@\d+#\d+$", text):
-        raise ConfigError(f"{text!r} should have the seed before the seat, as in runs/a#1@2")
+    if re.search(r"@\d+[#~][\d.]+$|~[\d.]+#\d+(@\d+)?$", text):
+        raise ConfigError(
+            f"{text!r} should have the seed before the seat, and the stage between them, as in"
+            " runs/a#1~0.5@2"
+        )
     for mark, what in MARKS.items():
         if mark in meant.path.name and not _exists(meant.path):
-            raise ConfigError(
-                f"{text!r} needs the number of a {what} behind the {mark}, as in runs/a#1@2"
-            )
+            raise ConfigError(f"{text!r} needs {what} behind the {mark}, as in runs/a#1~0.5@2")
     return meant
 
 
@@ -120,7 +131,7 @@ def full_name(name: str, seat: int) -> str:
         said = read_run_name(one)
         first = said.open().config().seed
         seed = first if said.seed is None else said.seed
-        return str(RunName(said.path, seed, seat if said.seat is None else said.seat))
+        return str(replace(said, seed=seed, seat=seat if said.seat is None else said.seat))
 
     return MIXED.join(full(one) for one in options(name))
 

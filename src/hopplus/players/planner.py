@@ -27,7 +27,7 @@ from hopplus.planning.search import Leaf, Reached, RecurrentFn, SearchResult, on
 from hopplus.players.actor import Actor
 from hopplus.players.context.context import suppose
 from hopplus.players.parameters import PlayerParams
-from hopplus.players.player import Around, act_from
+from hopplus.players.player import Around, Player, act_from
 from hopplus.types import Act, Memory, View
 
 # [N - 1, A] log-probabilities of what the others do, from an observation, what is inferred and
@@ -167,6 +167,17 @@ class Planner(Around):
             return jax.vmap(lambda view: self._leaf(player_params, view, inferred).prior)(theirs)
 
         return as_oneself
+
+
+def unnamed(player: Player) -> Player:
+    """The player without its name, if it has learned: equal to those that differ in what they have
+    learned alone."""
+    match player:
+        case Actor():
+            return replace(player, name="")
+        case Planner():
+            return replace(player, actor=replace(player.actor, name=""))
+    return player
 
 
 def with_search(actor: Actor, game: Game, config: SearchConfig) -> Actor | Planner:

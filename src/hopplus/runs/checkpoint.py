@@ -25,6 +25,7 @@ from safetensors.numpy import save as save_tensors
 from hopplus.config import ConfigError
 
 PLAYERS, TRAINING = "players", "training"  # what a checkpoint of a training run holds
+STAGE = "stage"  # in the manifest of one that is kept for good
 MANIFEST, WRITING = "manifest.json", ".writing"
 RESUMABLE = 2  # checkpoints that keep `training`: the newest, and one to fall back on
 
@@ -186,21 +187,24 @@ def set_aside(folder: Path, step: int) -> None:
 
 
 def prune(folder: Path, keep: int) -> None:
-    """Keep the last `keep` checkpoints and the best one, and `training` of the newest alone; drop
-    what was never finished."""
+    """Keep the last `keep` checkpoints, the best one and those of stages, and `training` of the
+    newest alone; drop what was never finished."""
     for path in folder.glob(f"{WRITING}-*"):
         shutil.rmtree(path, ignore_errors=True)
     steps = steps_of(folder)
     scores: dict[int, float] = {}
+    stages = set()
     for step in steps:
         try:
-            score = read_manifest(folder / str(step)).get("score")
-            scores[step] = float(score) if isinstance(score, int | float) else -np.inf
+            facts = read_manifest(folder / str(step))
         except DamagedError:
             continue
+        score = facts.get("score")
+        scores[step] = float(score) if isinstance(score, int | float) else -np.inf
+        stages |= {step} if facts.get(STAGE) else set()
     best = max(scores, key=lambda step: scores[step], default=None)
     for step in steps[:-keep]:
-        if step != best:
+        if step != best and step not in stages:
             shutil.rmtree(folder / str(step))
     for step in steps_of(folder)[:-RESUMABLE]:  # buffers are most of a checkpoint's size
         (folder / str(step) / file_of(TRAINING)).unlink(missing_ok=True)

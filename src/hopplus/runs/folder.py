@@ -138,10 +138,10 @@ class RunFolder:
             (self.path / "result.json").unlink(missing_ok=True)
         self._write("config.json", json.dumps(facts, indent=2))
 
-    def load(self, like: Mapping[str, Any]) -> Saved | None:
+    def load(self, like: Mapping[str, Any], step: int | None = None) -> Saved | None:
         """The newest checkpoint whose files of these names are whole, if any, as pytrees shaped as
-        these; damaged ones are named and passed over."""
-        steps = checkpoint.steps_of(self.checkpoints)
+        these, or the one of that step; damaged ones are named and passed over."""
+        steps = checkpoint.steps_of(self.checkpoints) if step is None else [step]
         for step in reversed(steps):
             path = self.checkpoints / str(step)
             try:
@@ -264,7 +264,7 @@ def open_run(path: Path) -> RunFolder:
     if exists:
         inside = f"; it holds {_listed(found)}" if (found := runs_in(path)) else ""
         raise ConfigError(f"{path} is not a run of hopplus: it has no config.json{inside}")
-    whole = path.with_name(re.sub(r"(#\d+)?(@\d+)?$", "", path.name))
+    whole = path.with_name(re.sub(r"(#\d+)?(~[\d.]+)?(@\d+)?$", "", path.name))
     if whole != path and (whole / "config.json").is_file():
         raise ConfigError(f"this is about whole runs: write {whole} instead of {path}")
     near = sorted(runs_in(path.parent), key=lambda run: -_alike(path.name, run.name))

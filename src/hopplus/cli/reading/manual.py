@@ -229,6 +229,8 @@ def _idle(config: TrainConfig) -> Callable[[str], bool]:
 
     def hidden(name: str) -> bool:
         group, _, field = name.removeprefix("--").partition(".")
+        if name == "--held-out":
+            return not config.train_against
         if not field or name in switches:
             return False
         idle = group == "ppo" and (field in useless or field.startswith(unused))

@@ -19,10 +19,13 @@ from hopplus.games.game import Game
 from hopplus.learning.from_run import (
     Seated,
     find_background_players,
+    names_met,
     new_run,
     player_in,
     players_by_seed,
+    players_met,
     seats_by_seed,
+    settled,
 )
 from hopplus.play.lineup import Lineup, make_lineup
 from hopplus.play.names import MARKS, Kind, RunName, full_name, kind_of, read_run_name, seeds_said
@@ -59,10 +62,10 @@ class Playing:
     """A run whose players play: runs/a, or runs/a#1 for its seed 1."""
     players: Annotated[str | None, tyro.conf.arg(aliases=("--seats",))] = None
     """Who sits where, one name per seat: stag,stag,hare,random (see `hopplus list players`), a run
-    (runs/a for its player of that seat, runs/a@2 for that of seat 2, runs/a#1@2 for that of seed 1
-    and seat 2), an exported player, module:function for one's own, run for the run given first
-    (also run@2), or a mixture of such names (stag|hare) of whom one is drawn for each episode; a
-    mixture alone is for every seat."""
+    (runs/a for its player of that seat, runs/a@2 for that of seat 2, runs/a#1~0.5@2 for that of
+    seed 1 and seat 2 after half of the training), an exported player, module:function for one's
+    own, run for the run given first (also run@2), or a mixture of such names (stag|hare) of whom
+    one is drawn for each episode; a mixture alone is for every seat."""
     greedy: bool = False
     """Learned players take their best action instead of drawing from their policy."""
     game: GameConfig = field(default_factory=default_game)
@@ -98,7 +101,7 @@ class Playing:
         run = said.open()
         config = run.config()
         seeds = seeds_said(said, config)[: None if every_seed else 1]
-        runs = seats_by_seed(run, seeds)
+        runs = seats_by_seed(run, seeds, said.stage)
         each = [self._seated(config.game, of) for of in runs]
         if not any(one in runs[0].learners for one in each[0].lineup.trained):
             return Setups([], each[:1])  # nobody of the run plays, so that seeds make no difference
@@ -133,8 +136,10 @@ class Playing:
 def _of_run(name: str, seat: int, run: Seated) -> str:
     """Whom `run` or `run@2` means, in that seat."""
     said = read_run_name(name)
-    if said.seed is not None:
-        raise ConfigError(f"{name!r}: name the seed behind the run itself, as in runs/a#1")
+    if said.seed is not None or said.stage is not None:
+        raise ConfigError(
+            f"{name!r}: name seed and stage behind the run itself, as in runs/a#1~0.5"
+        )
     wanted = seat if said.seat is None else said.seat
     if wanted >= len(run.names):
         raise ConfigError(f"{name!r}: the run has the seats 0 to {len(run.names) - 1}")
@@ -155,6 +160,7 @@ class LearnedPlayers:
     players: Sequence[Mapping[int, Trained]]
     folder: Path = Path()  # for what is written about them
     config: TrainConfig | None = None  # of their run; None for players alone
+    met: Mapping[str, Trained] = field(default_factory=dict)  # from elsewhere, by their names there
 
 
 def game_of(names: Sequence[str], game: GameConfig) -> GameConfig:
@@ -204,13 +210,19 @@ def find_learned_players(
     else:
         raise ConfigError(neither(first))
     config = run.config()
-    by_seed = players_by_seed(run, seeds_said(said, config))
+    # As an oracle is told of them: by the names by which lineups call them too.
+    called = settled(config, names_met(config, run.facts()))
+    by_seed = players_by_seed(run, seeds_said(said, config), said.stage)
     # The player of the seat that is named, for wherever it sits, or all of them.
     players = [
-        found if said.seat is None else {said.seat: player_in(said, found)}
+        {
+            seat: replace(one, config=called)
+            for seat, one in found.items()
+            if said.seat is None or one is player_in(said, found)
+        }
         for found in by_seed.values()
     ]
-    return LearnedPlayers(str(said), config.game, players, run.path, config)
+    return LearnedPlayers(str(said), config.game, players, run.path, config, players_met(run))
 
 
 def neither(name: str) -> str:

@@ -89,8 +89,9 @@ def sitting(seating: Seating, params: tuple[Params, ...]) -> list[list[Sitting]]
     seats: list[list[Sitting]] = [[] for _ in seating.players]
     for (player, numbers), sets in zip(seating.groups, params, strict=True):
         for place, seat in enumerate(numbers):
-            own = jax.tree.map(lambda leaf: leaf[place], sets)  # noqa: B023
-            each = own if isinstance(player, Mixture) else (own,)
+            one = 0 if player.shares_params else place
+            own = jax.tree.map(lambda leaf: leaf[one], sets)  # noqa: B023
+            each = player.unpack(own) if isinstance(player, Mixture) else (own,)
             seats[seat] = [Sitting(*pair) for pair in zip(anyone(player), each, strict=True)]
     return seats
 
@@ -105,13 +106,16 @@ def seated(lineup: Lineup) -> tuple[Seating, tuple[Params, ...]]:
 
     def known(player: Sitter) -> Params:
         if isinstance(player, Mixture):
-            return tuple(known(one) for one in player.players)
+            return player.pack([known(one) for one in player.players])
         return lineup.trained.get(player.name, ())
 
     own = [known(player) for player in lineup.seating.players]
     stacked = tuple(
-        jax.tree.map(lambda *leaves: np.stack(leaves), *[own[seat] for seat in seats])
-        for _, seats in seating.groups
+        jax.tree.map(
+            lambda *leaves: np.stack(leaves),
+            *[own[seat] for seat in (seats[:1] if player.shares_params else seats)],
+        )
+        for player, seats in seating.groups
     )
     return seating, stacked
 

@@ -17,6 +17,7 @@ from hopplus.evaluation.statistics import (
     seeds_json,
 )
 from hopplus.games import make_game
+from hopplus.learning.from_run import names_met
 from hopplus.report.numbers import said
 from hopplus.report.page import Column, Page, Section
 from hopplus.report.pages.curves import curves_section
@@ -193,7 +194,7 @@ def _rows(runs: Sequence[Summary], say: Translations) -> list[Row]:
         ("value loss", lambda run: run.figure("value_loss")),
         ("learns", lambda run: _learns(run, say)),
         ("game", lambda run: _game(run, say)),
-        ("seats", lambda run: run.config and (run.config.seats or "").replace(",", ", ")),
+        ("seats", _seats),
         ("steps of each seed", lambda run: run.steps if run.config else None),
         ("epochs", lambda run: None if run.config else run.steps),
         ("seeds", lambda run: run.seeds),
@@ -204,6 +205,12 @@ def _rows(runs: Sequence[Summary], say: Translations) -> list[Row]:
     ]
     rows = [(name, [fact(run) for run in runs]) for name, fact in facts]
     return [(name, cells) for name, cells in rows if any(cell not in (None, "") for cell in cells)]
+
+
+def _seats(run: Summary) -> str:
+    if run.config is None or run.config.seats is None:
+        return ""
+    return ", ".join(names_met(run.config, run.facts))
 
 
 def _share(run: Summary) -> str:
