@@ -15,9 +15,10 @@ from hopplus.config import (
     StagHuntConfig,
     default_game,
 )
-from hopplus.evaluation import adaptation
-from hopplus.evaluation.adaptation import Adaptation, FineTuning, lineups
+from hopplus.evaluation import fine_tuning
+from hopplus.evaluation.adaptation import Adaptation, lineups
 from hopplus.evaluation.certificate import Certificate, OnUpdate
+from hopplus.evaluation.fine_tuning import FineTuning
 from hopplus.evaluation.references import References, read_references
 from hopplus.evaluation.trials import AtTheEnd, ByEpisode, Names, Streams, Trials, mixtures
 from hopplus.games.stag_hunt import StagHunt
@@ -311,7 +312,7 @@ def test_online_trials_side_by_side_are_those_one_by_one(
     assert all(one.done.any(axis=-1).all() for one in found)  # twelve steps are the horizon
     assert (found[0].reward != found[1].reward).any()
     assert (found[0].reward[0] != found[0].reward[1]).any()
-    monkeypatch.setattr(adaptation, "MOST_TRIALS", 3)
+    monkeypatch.setattr(fine_tuning, "MOST_TRIALS", 3)
     for one, again in zip(found, online.streams(players, *given), strict=True):
         np.testing.assert_array_equal(one.done, again.done)
         np.testing.assert_allclose(one.reward, again.reward)

@@ -19,7 +19,8 @@ from hopplus.config import (
     check_range,
     default_game,
 )
-from hopplus.evaluation.adaptation import LEARN, FineTuning, adapt, lineups
+from hopplus.evaluation.adaptation import adapt, lineups
+from hopplus.evaluation.fine_tuning import LEARN, FineTuning
 from hopplus.evaluation.references import read_references
 from hopplus.evaluation.trials import AtTheEnd, ByEpisode, Names, Score
 from hopplus.games import make_game

@@ -187,6 +187,11 @@ class Learner:
         context = self.actor.context.learnable(param_sets.context) if learned else None
         return Improved(param_sets.policy, context)
 
+    def with_improved(self, param_sets: PlayerParams, improved: Improved) -> PlayerParams:
+        """The parameters with what was improved in place."""
+        context = self.actor.context.with_learned(param_sets.context, improved.context)
+        return replace(param_sets, policy=improved.policy, context=context)
+
     def _play(
         self, params: tuple[Params, ...], plays: Play
     ) -> tuple[Play, Trajectory, Transitions]:
@@ -201,13 +206,18 @@ class Learner:
         """Play `unroll` steps of every game and improve on them."""
         return self.update_shown(now)[:2]
 
-    def update_shown(self, now: Learning) -> tuple[Learning, Metrics, Lesson]:
-        """As `update`, and what it was made from."""
+    def update_shown(
+        self, now: Learning, acting: PlayerParams | None = None
+    ) -> tuple[Learning, Metrics, Lesson]:
+        """As `update`, and what it was made from; played with parameters [sets, ...] that are
+        `acting` instead of those that learn, if there are any."""
         key, key_epochs = jax.random.split(now.key)
-        plays, trajectory, played = self._play(now.params, now.plays)
         param_sets: PlayerParams = now.params[self.learning]
+        acting = param_sets if acting is None else acting
+        params = self.with_param_sets(now.params, acting)
+        plays, trajectory, played = self._play(params, now.plays)
         social, smoothed, metrics = self.social(param_sets, trajectory, now.smoothed, now.updates)
-        batch = self.batch(param_sets, plays, trajectory, social)
+        batch = self.batch(acting, plays, trajectory, social)
         metrics["explained"] = jax.vmap(explained)(batch.value, batch.returns, batch.present)
         known = self.unfinished(plays, trajectory), trajectory.present[:, :, self.seats]
         metrics["real/unfinished"] = jax.vmap(mean_of)(*by_set(known, len(self.auxiliary.seats)))
@@ -227,8 +237,7 @@ class Learner:
         improved, optimiser, losses = self.improve(
             self.improved(param_sets), now.optimiser, given, now.updates, key_epochs
         )
-        context = self.actor.context.with_learned(param_sets.context, improved.context)
-        param_sets = replace(param_sets, policy=improved.policy, context=context, trusts=trusts)
+        param_sets = self.with_improved(replace(param_sets, trusts=trusts), improved)
         params = self.with_param_sets(now.params, param_sets)
         returns, episodes = self.log_episodes(now.returns, trajectory)
         more = (now.updates + 1, replay, smoothed)
@@ -296,6 +305,15 @@ class Learner:
         worth = self.worth_later(plays, trajectory)
         return hangs_on_value(worth, present | self.config.gains_after_leaving)
 
+    def rows_now(self, params: Improved, part: Batch) -> tuple[jax.Array, jax.Array]:
+        """[M, A] log-probabilities and [M] values of a set's rows, as its parameters have them."""
+        context = self.actor.context
+        if context.learned_by_policy:
+            replay = partial(replay_rows, context, params.context)
+            part = self.auxiliary.replay(replay, part, self.config)
+        over_rows = jax.vmap(self.actor.policy_and_value, in_axes=(None, 0, 0))
+        return over_rows(params.policy, part.view, part.inferred)
+
     @jax.named_scope("improve")
     def improve(
         self,
@@ -311,13 +329,7 @@ class Learner:
         rollouts = self.auxiliary.imagined_rollouts
         imagined_value_weight = rollouts.config.critic_weight if rollouts else 1.0
         through_time = self.actor.context.learned_by_policy
-
-        def rows_now(params: Improved, part: Batch) -> tuple[jax.Array, jax.Array]:
-            if through_time:
-                replay = partial(replay_rows, self.actor.context, params.context)
-                part = self.auxiliary.replay(replay, part, c)
-            over_rows = jax.vmap(self.actor.policy_and_value, in_axes=(None, 0, 0))
-            return over_rows(params.policy, part.view, part.inferred)
+        rows_now = self.rows_now
 
         def loss(params: Improved, part: Batch, other: Other) -> tuple[jax.Array, Metrics]:
             logits, value = rows_now(params, part)
