@@ -156,6 +156,7 @@ class HopSetting:
         about = {
             "wanted": {kind: [list(one) for one in found] for kind, found in wanted.items()},
             "protocol": [self.trial_steps, self.last, self.trials],
+            "caution": FineTuning.caution,
         }
         path = run.path / KEPT
         kept = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}

@@ -14,7 +14,7 @@ from hopplus.evaluation.trials import Names, Streams, around
 from hopplus.learning.compilation import start_options
 from hopplus.learning.from_run import make_learner
 from hopplus.learning.learner import Learner, Learning
-from hopplus.learning.safeguard import Evidence, Safeguard, no_evidence
+from hopplus.learning.safeguard import Evidence, Safeguard, with_room
 from hopplus.play.rollout import start
 from hopplus.play.trained import Trained
 from hopplus.players.mixture import Mixture
@@ -26,7 +26,7 @@ Now = tuple[Learning, Evidence | None]  # [L, ...] the trials, and what speaks f
 Update = Callable[[Now], tuple[Now, Got]]
 OnProgress = Callable[[int, str], None]  # trials that are done, and a note
 MOST_TRIALS = 1024  # of those who learn, side by side
-CAUTION = 2.0
+MOST_KEPT = 1024  # steps of a trial to learn from
 LEARN = "learn"  # one of the others who goes on learning, too
 
 
@@ -37,7 +37,7 @@ class FineTuning:
     config: TrainConfig  # of its run
     unroll: int = 32  # steps between updates
     learning_rate: float | None = None  # of the policy; that of the run when None
-    caution: float = CAUTION  # standard errors of `Safeguard`; 0 plays at once what was learned
+    caution: float = 1.0  # standard errors of `Safeguard`; 0 plays at once what was learned
 
     @property
     def guarded(self) -> bool:
@@ -160,7 +160,8 @@ class FineTuning:
             steps=steps,
         )
         learner = make_learner(config, dict(background))
-
+        if self.guarded:
+            learner = with_room(learner, min(room, MOST_KEPT))
         safeguard = Safeguard(learner, self.caution)
 
         def shown(now: Now) -> tuple[Now, Got]:
@@ -208,11 +209,15 @@ class FineTuning:
         ]
         choices = jnp.asarray(np.repeat(chosen, trials, axis=0), jnp.int32)  # [L, N]
         # As without learning, so that the two can be held against each other board by board.
-        begin = partial(start, learner.game, learner.seating)
-        plays = jax.vmap(begin)(boards, choices)
+        plays = jax.vmap(partial(start, learner.game, learner.seating))(boards, choices)
         plays = jax.tree.map(lambda leaf: leaf[:, None], plays)  # [L, 1, ...]
         begun = replace(first, params=params, plays=plays)
         if not self.guarded:
             return begun, None
-        trained = jax.tree.map(jnp.copy, params[learner.learning])  # an update gives its own away
-        return begun, jax.vmap(no_evidence)(trained)
+        begin_all = jax.vmap(
+            Safeguard(learner, self.caution).begin,
+            in_axes=(learner.axes,),
+            out_axes=(learner.axes, 0),
+        )
+        found: Now = begin_all(begun)
+        return found

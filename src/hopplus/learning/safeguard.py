@@ -8,6 +8,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from hopplus.config import DistilConfig
 from hopplus.learning.learner import Learner, Learning, Lesson
 from hopplus.learning.ppo import Batch, mean_of
 from hopplus.players.parameters import PlayerParams
@@ -62,15 +63,65 @@ def expected_gain(learned: jax.Array, trained: jax.Array, batch: Batch) -> jax.A
     return jnp.where(counted, gain, 0.0).sum()
 
 
+def all_so_far(
+    batch: Batch,
+    kept: Batch | None,
+    config: DistilConfig,
+    trusts: object,
+    updates: jax.Array,
+    *_: object,
+) -> tuple[Batch, Batch | None]:
+    """In place of `distilled`: all that is kept [sets, U, M, ...] is learned from, with the real
+    steps of a batch, as if each update's were another game; then what the batch has imagined."""
+    assert kept is not None
+    room, rows = kept.action.shape[1:]
+    real = replace(jax.tree.map(lambda leaf: leaf[:, :rows], batch), imagined=None)
+    kept = jax.tree.map(lambda old, new: old.at[:, updates % room].set(new), kept, real)
+
+    def flat(leaf: jax.Array) -> jax.Array:  # [sets, M * U, ...], a row's game by its number
+        return jnp.moveaxis(leaf, 1, 2).reshape(len(leaf), room * rows, *leaf.shape[3:])
+
+    given: Batch = jax.tree.map(flat, kept)
+    if batch.imagined is None:
+        return given, kept
+    given = replace(given, imagined=jnp.zeros_like(given.present))
+    given = jax.tree.map(lambda a, b: jnp.concatenate([a, b[:, rows:]], axis=1), given, batch)
+    return given, kept
+
+
+def with_room(learner: Learner, steps: int) -> Learner:
+    """The learner, keeping so many steps to learn from."""
+    return replace(learner, distil=replace(learner.distil, replay=steps))
+
+
 @dataclass(frozen=True)
 class Safeguard:
     """Lets the policy of a learner play while it is better than the trained one by so many standard
     errors, on steps that it had not learned from; and has it begin again where it is worse by as
-    many. Whoever plays, the learner learns. What a player makes of the others stays as trained:
-    that is what its policy relies on."""
+    many. Whoever plays, the learner learns, from all that it keeps: the clipped ratios of PPO are
+    to those who have played, so that it stays near the trained policy while that plays. What a
+    player makes of the others stays as trained: its policy relies on what that means."""
 
-    learner: Learner
+    learner: Learner  # `with_room`
     caution: float
+
+    @property
+    def studious(self) -> Learner:
+        """The learner as it learns from all that is kept."""
+        c = self.learner.config
+        games = c.games * -(-self.learner.distil.replay // c.steps)
+        return replace(self.learner, config=replace(c, games=games), recall=all_so_far)
+
+    def begin(self, learning: Learning) -> tuple[Learning, Evidence]:
+        """At the beginning, with the trained players in place."""
+        kept = learning.replay
+        assert kept is not None
+        # Rows that are empty count for nothing, but some action must be legal in them.
+        view = replace(kept.view, legal=jnp.ones_like(kept.view.legal))
+        learning = replace(learning, replay=replace(kept, view=view))
+        # A copy, as an update may give the memory of what it replaces away.
+        trained = jax.tree.map(jnp.copy, learning.params[self.learner.learning])
+        return learning, no_evidence(trained)
 
     def acting(self, learned: PlayerParams, evidence: Evidence) -> PlayerParams:
         """[sets, ...] the trained players, with the policies that have shown to be better."""
@@ -79,7 +130,7 @@ class Safeguard:
 
     def update(self, now: Learning, evidence: Evidence) -> tuple[Learning, Evidence, Lesson]:
         """One update of the learner, and what it says of the policy before it."""
-        learner, trained = self.learner, evidence.trained
+        learner, trained = self.studious, evidence.trained
         learned: PlayerParams = now.params[learner.learning]
         after, _, lesson = learner.update_shown(now, self.acting(learned, evidence))
         evidence = evidence.with_gain(self._gains(learned, trained, lesson.batch))
