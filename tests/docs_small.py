@@ -45,6 +45,7 @@ SMALL = {
     "hopplus adapt runs/om --search.simulations 100": f"--trials 1 {_SEARCH}",
     "hopplus adapt runs/mem --learning online": "--trials 1 --against stag,hare,hare --seat 0",
     "hopplus adapt runs/bel --against hare,hare,hare --learning online": "--trials 1",
+    "hopplus adapt runs/soft": "--trials 1 --episodes 3",
     "hopplus crossplay": "--episodes 16",
     "hopplus diagnose seats": "--quick --episodes 128",
     "hopplus diagnose seats ppo": "--steps 4096",
