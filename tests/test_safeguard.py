@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 
 from hopplus.config import NetConfig, PPOConfig, StagHuntConfig, TrainConfig
+from hopplus.evaluation.fine_tuning import FineTuning
 from hopplus.learning.from_run import make_learner
 from hopplus.learning.learner import Learning
 from hopplus.learning.ppo import Batch
 from hopplus.learning.safeguard import LEAST, Evidence, Safeguard, expected_gain, with_room
+from hopplus.presets import PRESETS
 from hopplus.types import View
 
 CONFIG = TrainConfig(
@@ -45,18 +47,15 @@ def batch_of(
 
 def test_expected_gain_by_hand() -> None:
     """Of three steps that count, whose advantages are centred: 4, 1, 1 become 2, -1, -1."""
-    batch = batch_of(
-        [0.5, 0.5, 0.1, 0.5, 0.5],
-        [4.0, 1.0, 1.0, 100.0, 100.0],
-        [True, True, True, False, True],
-        [False, False, False, False, True],
-    )
+    present = [True, True, True, False, True]
+    imagined = [False, False, False, False, True]
+    batch = batch_of([0.5, 0.5, 0.1, 0.5, 0.5], [4.0, 1.0, 1.0, 100.0, 100.0], present, imagined)
     trained = jnp.log(jnp.array([0.5, 0.5, 0.1, 0.5, 0.5]))
     learned = jnp.log(jnp.array([0.6, 0.4, 0.9, 0.9, 0.9]))
     # Ratios differ by 0.2, -0.2, and 8, of which 1 counts.
     assert float(expected_gain(learned, trained, batch)) == pytest.approx(0.4 + 0.2 - 1, abs=1e-5)
     assert float(expected_gain(trained, trained, batch)) == 0
-    real = replace(batch, imagined=None, present=batch.present & ~batch.imagined)
+    real = replace(batch, imagined=None, present=batch.present & ~jnp.asarray(imagined))
     assert float(expected_gain(learned, trained, real)) == pytest.approx(-0.4, abs=1e-5)
 
 
@@ -74,6 +73,16 @@ def test_evidence_by_hand() -> None:
         error = seen.std(ddof=1) / np.sqrt(number)
         np.testing.assert_allclose(low, [seen.mean() - 2 * error], rtol=1e-5)
         np.testing.assert_allclose(high, [seen.mean() + 2 * error], rtol=1e-5)
+
+
+def test_what_goes_on_learning_online() -> None:
+    """Of the models those that imagination needs, unless there is no safeguard."""
+    goal, plus, hop = (FineTuning(PRESETS[name]) for name in ("goal", "hop-plus", "hop"))
+    assert (goal.fitted, plus.fitted) == ([], ["opponent", "world"])
+    assert set(replace(plus, caution=0.0).fitted) == {"opponent", "goal", "world"}
+    assert not hop.guarded  # acts by a search
+    assert hop.fitted == ["opponent"]
+    assert hop.learns == "online, from its search; opponent"
 
 
 def test_safeguard_plays_the_better_and_gives_up_the_worse() -> None:
