@@ -18,8 +18,9 @@ from benchmarks.training import train_in
 from hopplus.cli.paged import show
 from hopplus.cli.reading.options import check_options
 from hopplus.config import ConfigError, GameConfig, SearchConfig, TrainConfig, default_game
-from hopplus.evaluation.adaptation import LEARN, FineTuning, adapt, lineups
+from hopplus.evaluation.adaptation import adapt, lineups
 from hopplus.evaluation.certificate import Certificate
+from hopplus.evaluation.fine_tuning import LEARN, FineTuning
 from hopplus.evaluation.statistics import Estimate, estimate
 from hopplus.evaluation.trials import AtTheEnd, Names
 from hopplus.games import make_game
@@ -155,6 +156,7 @@ class HopSetting:
         about = {
             "wanted": {kind: [list(one) for one in found] for kind, found in wanted.items()},
             "protocol": [self.trial_steps, self.last, self.trials],
+            "caution": FineTuning.caution,
         }
         path = run.path / KEPT
         kept = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}

@@ -12,17 +12,28 @@ import pytest
 from fake_runs import write_run
 from hopplus.cli import main
 from hopplus.config import (
+    SearchConfig,
     StagHuntConfig,
     default_game,
 )
-from hopplus.evaluation import adaptation
-from hopplus.evaluation.adaptation import Adaptation, FineTuning, lineups
+from hopplus.evaluation import fine_tuning
+from hopplus.evaluation.adaptation import Adaptation, lineups
 from hopplus.evaluation.certificate import Certificate
+from hopplus.evaluation.fine_tuning import FineTuning
 from hopplus.evaluation.reference_players import OnUpdate
 from hopplus.evaluation.references import References, read_references
-from hopplus.evaluation.trials import AtTheEnd, ByEpisode, Names, Streams, Trials, mixtures
+from hopplus.evaluation.trials import (
+    AtTheEnd,
+    ByEpisode,
+    Names,
+    Streams,
+    Trials,
+    make_trials,
+    mixtures,
+)
 from hopplus.games.stag_hunt import StagHunt
 from hopplus.learning.from_run import run_players
+from hopplus.learning.safeguard import LEAST
 from hopplus.play.lineup import Lineup
 from hopplus.players.mixture import Mixture
 from hopplus.players.scripted import scripted
@@ -250,6 +261,8 @@ def test_adapt(
         (["--protocol", "hop", "--episodes", "3"], "leave --episodes out"),
         (["--steps", "5"], "is for presets"),
         (["--ppo.learning-rate", "0.1"], "--learning is none"),
+        (["--caution", "1"], "--caution is given, but --learning is none"),
+        (["--learning", "online", "--caution", "-1"], "--caution is -1"),
     ):
         assert main(["adapt", run, *wrong]) == 2
         assert said in capsys.readouterr().err
@@ -271,12 +284,13 @@ def test_online_begins_with_what_was_learned(remembering: Path) -> None:
     """In each trial it is its run's player, among the co-players that was named, that goes on."""
     run = open_run(remembering)
     first, second = (run_players(run, seed) for seed in (0, 1))
-    online = FineTuning(run.config(), unroll=6)
+    online = FineTuning(run.config(), unroll=6, caution=0.0)
     learner, update = online._learner(("learn", "", "learn"), ["hare", "stag"], {}, 12, 0)
     seated = [("learn", "hare", "learn"), ("learn", "stag", "learn")]
     keys = list(jax.random.split(jax.random.key(0)))
     pairs = [(0, 1), (1, 0)]
-    now = online._begun(learner, [first, second], seated, pairs, 3, keys)
+    now, evidence = online._begun(learner, [first, second], seated, pairs, 3, keys)
+    assert evidence is None
     held = now.params[learner.learning]
     for which, own in enumerate((first, second)):
         mine = jax.tree.map(lambda leaf: leaf[3 * which : 3 * which + 3], held)  # noqa: B023
@@ -287,13 +301,34 @@ def test_online_begins_with_what_was_learned(remembering: Path) -> None:
     names = [mixture.players[one].name for one in now.plays.choice[:, 0, 1]]
     assert names == ["stag"] * 3 + ["hare"] * 3
     before = jax.tree.map(np.asarray, held)
-    after = update(now)[0].params[learner.learning]
+    after = update((now, None))[0][0].params[learner.learning]
     moved = [
         np.abs(a - b).max(axis=tuple(range(2, a.ndim)))  # of each trial and seat
         for a, b in zip(jax.tree.leaves(after), jax.tree.leaves(before), strict=True)
     ]
     assert (np.max(moved, axis=0) > 0).all()
     assert online.learns == "online, from its own steps, by PPO"
+
+
+def test_what_has_not_shown_to_be_better_does_not_play(remembering: Path) -> None:
+    """Who is cautious without end gets what nobody who learns gets, step by step; who is not, plays
+    what it learns."""
+    run = open_run(remembering)
+    players = run_players(run, 0)
+    wanted, key, steps = [("hare", "stag"), ("random", "random")], jax.random.key(5), 72
+    table, params = make_trials(GAME, players[0], wanted, {}, 0, SearchConfig())
+    still = table.streams(params, wanted, steps, 3, key)
+    asked = FineTuning(run.config(), unroll=6, learning_rate=0.1)
+    found = {
+        caution: replace(asked, caution=caution).streams([players], wanted, {}, 0, steps, 3, [key])
+        for caution in (1e9, 1e-9)
+    }
+    np.testing.assert_array_equal(found[1e9][0].reward, still.reward)
+    np.testing.assert_array_equal(found[1e9][0].done, still.done)
+    first = LEAST * asked.unroll  # until then nothing is decided
+    np.testing.assert_array_equal(found[1e-9][0].reward[..., :first], still.reward[..., :first])
+    assert (found[1e-9][0].reward != still.reward).any()
+    assert "better by 1 standard errors" in FineTuning(run.config()).learns
 
 
 def test_online_trials_side_by_side_are_those_one_by_one(
@@ -312,7 +347,7 @@ def test_online_trials_side_by_side_are_those_one_by_one(
     assert all(one.done.any(axis=-1).all() for one in found)  # twelve steps are the horizon
     assert (found[0].reward != found[1].reward).any()
     assert (found[0].reward[0] != found[0].reward[1]).any()
-    monkeypatch.setattr(adaptation, "MOST_TRIALS", 3)
+    monkeypatch.setattr(fine_tuning, "MOST_TRIALS", 3)
     for one, again in zip(found, online.streams(players, *given), strict=True):
         np.testing.assert_array_equal(one.done, again.done)
         np.testing.assert_allclose(one.reward, again.reward)

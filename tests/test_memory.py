@@ -30,7 +30,7 @@ from hopplus.learning.auxiliary.hindsight import segments_of
 from hopplus.learning.auxiliary.transitions import Transitions
 from hopplus.learning.from_run import make_learner, seat_names
 from hopplus.learning.learner import Learner, Learning
-from hopplus.learning.ppo import Batch, replay_rows
+from hopplus.learning.ppo import Batch
 from hopplus.play.rollout import rollout
 from hopplus.players.actor import make_actor
 from tiny_hop_plus import begun, jit
@@ -52,8 +52,7 @@ SHARED = replace(SELF_PLAY, ppo=replace(PPO, parameters="shared"))
 
 def replayed(learner: Learner, context: Any, batch: Batch) -> Batch:
     """What it learns from with the contexts of those parameters."""
-    replay = partial(replay_rows, learner.actor.context, context)
-    return learner.auxiliary.replay(replay, batch, learner.config)
+    return learner.auxiliary.replay(learner.actor.context, context, batch, learner.config)
 
 
 def warm(learner: Learner) -> Learning:

@@ -23,7 +23,6 @@ from hopplus.diagnosis.audit import target_audit
 from hopplus.games import make_game
 from hopplus.learning.from_run import make_learner
 from hopplus.learning.learner import Learning, Lesson
-from hopplus.learning.ppo import replay_rows
 from hopplus.play.rollout import rollout
 from hopplus.players.context.context import Context, NoContext, goal_size
 from hopplus.players.context.episodes import EpisodesContext
@@ -145,10 +144,8 @@ def test_learning_sees_what_play_saw_and_returns_run_over_the_trial() -> None:
     batch = lesson.batch
     # What is inferred anew with the parameters that played is what the policy was told.
     params = now.params[learner.learning]
-    replay = partial(replay_rows, learner.actor.context)
-    again = jit(
-        jax.vmap(lambda own, part: learner.auxiliary.replay(partial(replay, own), part, PPO))
-    )(params.context, batch).inferred
+    replay = partial(learner.auxiliary.replay, learner.actor.context)
+    again = jit(jax.vmap(lambda own, part: replay(own, part, PPO)))(params.context, batch).inferred
     np.testing.assert_allclose(again, batch.inferred, atol=1e-5)
     numbers = np.unique(np.asarray(batch.inferred)[..., -1])
     assert numbers.tolist() == [0, 0.5, 1]

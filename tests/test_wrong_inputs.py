@@ -263,6 +263,8 @@ WRONG = [
     ("adapt runs/a --steps 5", "--steps is for presets"),
     ("adapt runs/a --ppo.learning-rate 1", "--learning is none"),
     ("adapt runs/a --learning online --ppo.learning-rate 0", "--ppo.learning-rate is 0"),
+    ("adapt runs/a --learning online --caution -1", "--caution is -1"),
+    ("adapt runs/a --caution 1", "--caution is given, but --learning is none"),
     ("adapt runs/a --protocol hop --episodes 3", "leave --episodes out"),
     ("adapt runs/a --references nope.json", "cannot read the references"),
     ("adapt runs/a --references file", "cannot read the references"),

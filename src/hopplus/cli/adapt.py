@@ -1,6 +1,6 @@
 """`hopplus adapt`: how fast does a player understand new co-players?"""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -19,7 +19,8 @@ from hopplus.config import (
     check_range,
     default_game,
 )
-from hopplus.evaluation.adaptation import LEARN, FineTuning, adapt, lineups
+from hopplus.evaluation.adaptation import adapt, lineups
+from hopplus.evaluation.fine_tuning import LEARN, FineTuning
 from hopplus.evaluation.references import read_references
 from hopplus.evaluation.trials import AtTheEnd, ByEpisode, Names, Score
 from hopplus.games import make_game
@@ -50,6 +51,9 @@ class Adapt:
     learning: Literal["none", "online"] = "none"
     """Nothing is learned on the way, so that a player has its inference, belief and memory alone;
     or it goes on learning as it did in its run, in each trial anew."""
+    caution: float | None = None
+    """Standard errors by which a policy that was learned online must have shown to be better than
+    the trained one before it plays; 1 when not given, and 0 plays at once what was learned."""
     learning_rate: Annotated[float | None, tyro.conf.arg(name="ppo.learning-rate")] = None
     """Step size of the policy while it learns online; that of the run when not given."""
     trials: int = 1024
@@ -94,6 +98,10 @@ class Adapt:
         online = None
         if self.learning == "online" and subject.config is not None:
             online = FineTuning(subject.config, learning_rate=self.learning_rate)
+            if self.caution is not None:
+                online = replace(online, caution=self.caution)
+                if self.caution and not online.guarded:
+                    raise ConfigError("--caution weighs policies, and this player acts by a search")
         total = len(wanted) * len(seats) * self.trials * len(subject.players)
         with Progress("playing with others", total, "trials") as progress:
             found = adapt(
@@ -131,6 +139,8 @@ class Adapt:
         if self.learning == "none":
             if self.learning_rate is not None:
                 raise ConfigError("--ppo.learning-rate is given, but --learning is none")
+            if self.caution is not None:
+                raise ConfigError("--caution is given, but --learning is none")
             if any(LEARN in lineup for lineup in wanted):
                 raise ConfigError("learn is among the others, which needs --learning online")
             return
@@ -141,3 +151,4 @@ class Adapt:
         if self.search != SearchConfig():
             raise ConfigError("--search is given, but online a player learns as in its run")
         check_above("ppo.learning-rate", self.learning_rate, 0, LARGE)
+        check_range("--caution", self.caution, 0, LARGE)

@@ -3,42 +3,28 @@
 It plays as it is, or goes on learning: then every trial is a learner of its own.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, cast
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
-from hopplus.config import FOR_EVER, MIXED, ConfigError, SearchConfig, TrainConfig
+from hopplus.config import MIXED, ConfigError, SearchConfig
+from hopplus.evaluation.fine_tuning import LEARN, FineTuning, OnProgress
 from hopplus.evaluation.references import References
 from hopplus.evaluation.statistics import Estimate, estimate, share_of_way
 from hopplus.evaluation.trials import (
     Names,
     Score,
-    Streams,
-    around,
-    facing,
     make_trials,
     mixtures,
 )
 from hopplus.games.game import Game
-from hopplus.learning.compilation import start_options
-from hopplus.learning.from_run import make_learner
-from hopplus.learning.learner import Learner, Learning
 from hopplus.play.names import full_name, is_background
 from hopplus.play.seating import split_names
 from hopplus.play.trained import Trained
-from hopplus.players.mixture import Mixture
 from hopplus.players.scripted import Mixed, mixed_names, scripted
-from hopplus.types import Params
-
-Got = tuple[jax.Array, jax.Array]  # [T, L] rewards, and where episodes ended
-Update = Callable[[Learning], tuple[Learning, Got]]
-OnProgress = Callable[[int, str], None]  # trials that are done, and a note
-MOST_TRIALS = 1024  # of those who learn, side by side
-LEARN = "learn"  # one of the others who goes on learning, too
 
 
 @dataclass(frozen=True)
@@ -128,158 +114,6 @@ def own_name(name: str, seat: int, game: Game) -> str:
     if name == LEARN or is_background(name):
         return full_name(name, seat)
     return scripted(name, game).name
-
-
-@dataclass(frozen=True)
-class FineTuning:
-    """How it goes on: as in its run, but alone with its game, and nothing falls towards an end."""
-
-    config: TrainConfig  # of its run
-    unroll: int = 32  # steps between updates
-    learning_rate: float | None = None  # of the policy; that of the run when None
-
-    @property
-    def learns(self) -> str:
-        """What it learns from, for people."""
-        search = self.config.search.simulations
-        policy = "its search" if search else "its own steps, by PPO"
-        return f"online, from {policy}" + "".join(f"; {part}" for part in self.config.fitted)
-
-    def streams(
-        self,
-        players: Sequence[Mapping[int, Trained]],
-        lineups: Sequence[Names],
-        background: Mapping[str, Trained],
-        seat: int,
-        steps: int,
-        trials: int,
-        keys: Sequence[jax.Array],
-        on_progress: OnProgress = lambda count, note: None,
-    ) -> list[Streams]:
-        """Play trials of so many steps, rounded up to whole updates, among each lineup, by learned
-        players of a run by seat, for each of its seeds [S] with a key of its own. Where `learn` is
-        among the others, the run's player of that seat goes on learning, too."""
-        called = list(dict.fromkeys(name for names in lineups for name in names if name != LEARN))
-        seated = [around(LEARN, names, seat) for names in lineups]
-        patterns = [tuple(LEARN if name == LEARN else "" for name in names) for names in seated]
-        shape = (len(players), len(lineups), trials, steps)
-        reward, done = np.zeros(shape, np.float32), np.zeros(shape, bool)
-        for pattern in dict.fromkeys(patterns):
-            there = [number for number, one in enumerate(patterns) if one == pattern]
-            pairs = [(seed, number) for seed in range(len(players)) for number in there]
-            learner, update = self._learner(pattern, called, background, steps, seat)
-            together = min(len(pairs), max(1, MOST_TRIALS // trials))  # pairs side by side
-            for first in range(0, len(pairs), together):
-                some = pairs[first : first + together]
-                padded = [some[number % len(some)] for number in range(together)]  # one program
-                now = self._begun(learner, players, seated, padded, trials, keys)
-                parts = []
-                for _ in range(-(-steps // self.unroll)):
-                    now, part = update(now)
-                    parts.append(jax.device_get(part))
-                got = [np.concatenate(leaf)[:steps].T for leaf in zip(*parts, strict=True)]
-                for place, (seed, number) in enumerate(some):
-                    own = slice(place * trials, (place + 1) * trials)
-                    reward[seed, number], done[seed, number] = (leaf[own] for leaf in got)
-                on_progress(trials * len(some), f"seat {seat}")
-        return [Streams(*one) for one in zip(reward, done, strict=True)]
-
-    def _learner(
-        self,
-        pattern: Names,
-        called: list[str],
-        background: Mapping[str, Trained],
-        steps: int,
-        seat: int,
-    ) -> tuple[Learner, Update]:
-        """The learner of the seats that learn, with anyone of those called in the others; and its
-        update, which gives the rewards [T, L] of the focal seat and where episodes ended, too."""
-        c = self.config.steady
-        if told := {"episodes", "oracle"} & set(c.context_names):
-            raise ConfigError(
-                f"a player with the context {min(told)} is told what there is nobody to tell in a"
-                " trial among others: it cannot go on learning there"
-            )
-        if c.ppo.lola.step:
-            raise ConfigError("LOLA learns in pairs: such a player cannot go on learning alone")
-        rate = c.ppo.learning_rate if self.learning_rate is None else self.learning_rate
-        end = c.ppo.entropy if c.ppo.entropy_end is None else c.ppo.entropy_end
-        ppo = replace(
-            c.ppo,
-            games=1,
-            unroll=self.unroll,
-            minibatches=1,
-            learning_rate=rate,
-            entropy=end,
-            entropy_end=None,
-            parameters="independent",
-            influence=replace(c.ppo.influence, warm_up=0),
-        )
-        seats = ",".join(MIXED.join(called) if name == "" else name for name in pattern)
-        room = max(steps, self.unroll)  # a trial has no more to keep
-        config = replace(
-            c,
-            ppo=ppo,
-            goal=replace(c.goal, mixing=0.0, buffer=min(c.goal.buffer, room)),
-            liam=replace(c.liam, buffer=min(c.liam.buffer, room)),
-            opponent=replace(c.opponent, buffer=min(c.opponent.buffer, room)),
-            world=replace(c.world, buffer=min(c.world.buffer, room)),
-            imagine=replace(
-                c.imagine,
-                warm_up=0,
-                buffer=min(c.imagine.buffer, room),
-                real_ratio=c.imagine.real_ratio_end or c.imagine.real_ratio,
-                real_ratio_end=None,
-            ),
-            search=replace(c.search, noise=0.0),
-            seats=seats,
-            train_against=None,
-            trial=FOR_EVER,
-            steps=steps,
-        )
-        learner = make_learner(config, dict(background))
-
-        def shown(now: Learning) -> tuple[Learning, Got]:
-            after, _, lesson = learner.update_shown(now)
-            outcome = lesson.trajectory.outcome
-            return after, (outcome.reward[:, 0, seat], outcome.done[:, 0])
-
-        axes = learner.axes
-        replicas = jax.vmap(shown, in_axes=(axes,), out_axes=(axes, (1, 1)))
-        update = jax.jit(replicas, donate_argnums=0, compiler_options=start_options(config))
-        return learner, update
-
-    def _begun(
-        self,
-        learner: Learner,
-        players: Sequence[Mapping[int, Trained]],
-        seated: Sequence[Names],
-        pairs: Sequence[tuple[int, int]],
-        trials: int,
-        keys: Sequence[jax.Array],
-    ) -> Learning:
-        """[L] so many trials of each pair of a seed, with the players of its run at their
-        beginning, and a lineup."""
-
-        def sets_of(learned: Mapping[int, Trained]) -> Params:
-            spare = learned[min(learned)]
-            param_sets = [learned.get(int(seat), spare).params for seat in learner.seats]
-            return jax.tree.map(lambda *leaves: jnp.stack(leaves), *param_sets)  # [sets, ...]
-
-        seeds = np.repeat([seed for seed, _ in pairs], trials)
-        boards = jnp.concatenate([jax.random.split(keys[seed], trials) for seed, _ in pairs])
-        first: Learning = jax.jit(learner.init_all)(boards)
-        own = jax.tree.map(lambda *leaves: jnp.stack(leaves), *map(sets_of, players))
-        params = learner.with_param_sets(first.params, jax.tree.map(lambda leaf: leaf[seeds], own))
-        chosen = [
-            [
-                player.numbers([name])[0] if isinstance(player, Mixture) else 0
-                for player, name in zip(learner.seating.players, seated[number], strict=True)
-            ]
-            for _, number in pairs
-        ]
-        choices = jnp.asarray(np.repeat(chosen, trials, axis=0)[:, None], jnp.int32)  # [L, 1, N]
-        return facing(learner, replace(first, params=params), choices)
 
 
 def adapt(

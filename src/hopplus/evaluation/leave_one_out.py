@@ -12,7 +12,8 @@ import jax
 import numpy as np
 
 from hopplus.config import SearchConfig
-from hopplus.evaluation.adaptation import OnProgress, adapt
+from hopplus.evaluation.adaptation import adapt
+from hopplus.evaluation.fine_tuning import OnProgress
 from hopplus.evaluation.kept import find_kept, keep
 from hopplus.evaluation.statistics import Estimate, estimate, share_of_way
 from hopplus.evaluation.trials import ByEpisode, Names

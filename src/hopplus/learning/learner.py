@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import equinox as eqx
@@ -17,11 +17,10 @@ from hopplus.learning.auxiliary.learner import by_set
 from hopplus.learning.auxiliary.learners import AuxiliaryLearners, AuxiliaryState
 from hopplus.learning.auxiliary.transitions import Transitions, transitions_of
 from hopplus.learning.lola import lola_gain
-from hopplus.learning.ppo import Batch, anneal_entropy, explained, mean_of, ppo_loss, replay_rows
+from hopplus.learning.ppo import Batch, Improved, anneal_entropy, explained, mean_of, ppo_loss
 from hopplus.learning.returns import episode_metrics, game_returns, hangs_on_value, worth_later
 from hopplus.learning.search_distillation import distillation_loss, distilled, empty_replay
 from hopplus.learning.social_rewards import SocialRewards, shared_reward
-from hopplus.models.nets import ActorCritic
 from hopplus.models.part import Metrics
 from hopplus.play.lineup import Lineup
 from hopplus.play.rollout import Play, rollout, start
@@ -39,13 +38,6 @@ class Lesson(eqx.Module):
     trajectory: Trajectory  # [T, B, ...]
     batch: Batch  # [sets, M, ...] what was made of it, imagined steps behind
     drawn: Batch | None  # what was learned from instead: older steps too, or a search's own values
-
-
-class Improved(eqx.Module):
-    """What the policy's loss improves, [sets, ...]."""
-
-    policy: ActorCritic
-    context: Params | None  # None for one that learns by other means, or not at all
 
 
 Step: TypeAlias = tuple[Improved, optax.OptState]  # what an update replaces by what is better
@@ -82,6 +74,7 @@ class Learner:
     assemble: Callable[[Batch, int], Batch] = by_set  # steps [T, B, n] for each set of parameters
     credit: Callable[[jax.Array, float], jax.Array] = shared_reward  # [..., N] what each is to gain
     commit: Callable[[Step, Step, jax.Array], Step] = lambda old, new, updates: new
+    recall: Callable[..., tuple[Batch, Batch | None]] = distilled  # what is learned from, and kept
     log_episodes: Callable[[jax.Array, Trajectory], tuple[jax.Array, Metrics]] = episode_metrics
 
     @property
@@ -127,11 +120,6 @@ class Learner:
         c = self.config
         steps = self.updates * c.epochs * c.minibatches
         return optax.linear_schedule(c.learning_rate, 0.0 if c.anneal else c.learning_rate, steps)
-
-    def learning_rate_at(self, update: int) -> float:
-        """The step size that an update begins with; updates count from 1."""
-        c = self.config
-        return float(self.learning_rate((update - 1) * c.epochs * c.minibatches))
 
     def init(self, key: jax.Array) -> Learning:
         """Fresh parameters and fresh games."""
@@ -187,6 +175,11 @@ class Learner:
         context = self.actor.context.learnable(param_sets.context) if learned else None
         return Improved(param_sets.policy, context)
 
+    def with_improved(self, param_sets: PlayerParams, improved: Improved) -> PlayerParams:
+        """The parameters with what was improved in place."""
+        context = self.actor.context.with_learned(param_sets.context, improved.context)
+        return replace(param_sets, policy=improved.policy, context=context)
+
     def _play(
         self, params: tuple[Params, ...], plays: Play
     ) -> tuple[Play, Trajectory, Transitions]:
@@ -201,13 +194,17 @@ class Learner:
         """Play `unroll` steps of every game and improve on them."""
         return self.update_shown(now)[:2]
 
-    def update_shown(self, now: Learning) -> tuple[Learning, Metrics, Lesson]:
-        """As `update`, and what it was made from."""
+    def update_shown(
+        self, now: Learning, acting: PlayerParams | None = None
+    ) -> tuple[Learning, Metrics, Lesson]:
+        """As `update`, and what it was made from; played with parameters [sets, ...] that are
+        `acting` instead of those that learn, if there are any."""
         key, key_epochs = jax.random.split(now.key)
-        plays, trajectory, played = self._play(now.params, now.plays)
         param_sets: PlayerParams = now.params[self.learning]
+        acting = param_sets if acting is None else acting
+        plays, trajectory, played = self._play(self.with_param_sets(now.params, acting), now.plays)
         social, smoothed, metrics = self.social(param_sets, trajectory, now.smoothed, now.updates)
-        batch = self.batch(param_sets, plays, trajectory, social)
+        batch = self.batch(acting, plays, trajectory, social)
         metrics["explained"] = jax.vmap(explained)(batch.value, batch.returns, batch.present)
         known = self.unfinished(plays, trajectory), trajectory.present[:, :, self.seats]
         metrics["real/unfinished"] = jax.vmap(mean_of)(*by_set(known, len(self.auxiliary.seats)))
@@ -220,15 +217,14 @@ class Learner:
             jax.random.fold_in(key_epochs, 1),
         )
         drawing = (now.updates, self.config.games, jax.random.fold_in(key_epochs, 2))
-        given, replay = distilled(lessons, now.replay, self.distil, param_sets.trusts, *drawing)
+        given, replay = self.recall(lessons, now.replay, self.distil, param_sets.trusts, *drawing)
         if (trusts := param_sets.trusts) is not None:
             found["search/open"] = trusts.astype(jnp.float32)
             trusts = found["world/error"] <= self.distil.gate
         improved, optimiser, losses = self.improve(
             self.improved(param_sets), now.optimiser, given, now.updates, key_epochs
         )
-        context = self.actor.context.with_learned(param_sets.context, improved.context)
-        param_sets = replace(param_sets, policy=improved.policy, context=context, trusts=trusts)
+        param_sets = self.with_improved(replace(param_sets, trusts=trusts), improved)
         params = self.with_param_sets(now.params, param_sets)
         returns, episodes = self.log_episodes(now.returns, trajectory)
         more = (now.updates + 1, replay, smoothed)
@@ -296,6 +292,14 @@ class Learner:
         worth = self.worth_later(plays, trajectory)
         return hangs_on_value(worth, present | self.config.gains_after_leaving)
 
+    def rows_now(self, params: Improved, part: Batch) -> tuple[jax.Array, jax.Array]:
+        """[M, A] log-probabilities and [M] values of a set's rows, as its parameters have them."""
+        context = self.actor.context
+        if context.learned_by_policy:
+            part = self.auxiliary.replay(context, params.context, part, self.config)
+        over_rows = jax.vmap(self.actor.policy_and_value, in_axes=(None, 0, 0))
+        return over_rows(params.policy, part.view, part.inferred)
+
     @jax.named_scope("improve")
     def improve(
         self,
@@ -312,20 +316,13 @@ class Learner:
         imagined_value_weight = rollouts.config.critic_weight if rollouts else 1.0
         through_time = self.actor.context.learned_by_policy
 
-        def rows_now(params: Improved, part: Batch) -> tuple[jax.Array, jax.Array]:
-            if through_time:
-                replay = partial(replay_rows, self.actor.context, params.context)
-                part = self.auxiliary.replay(replay, part, c)
-            over_rows = jax.vmap(self.actor.policy_and_value, in_axes=(None, 0, 0))
-            return over_rows(params.policy, part.view, part.inferred)
-
         def loss(params: Improved, part: Batch, other: Other) -> tuple[jax.Array, Metrics]:
-            logits, value = rows_now(params, part)
+            logits, value = self.rows_now(params, part)
             if self.search:
                 return distillation_loss(logits, value, part, c.value_weight)
             total, found = ppo_loss(logits, value, part, c, entropy_weight, imagined_value_weight)
             if other is not None:
-                found["lola/gain"] = lola_gain(rows_now, (params, part), other, c.unroll)
+                found["lola/gain"] = lola_gain(self.rows_now, (params, part), other, c.unroll)
                 total -= c.lola.step * found["lola/gain"]
             return total, found
 

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from hopplus.config import PPOConfig
+from hopplus.models.nets import ActorCritic
 from hopplus.models.part import Metrics
 from hopplus.players.context.context import Context
 from hopplus.types import Memory, Params, View
@@ -28,6 +29,13 @@ class Batch(eqx.Module):
     before: Memory = None  # [M, ...] what was remembered before; None where it is not gone through
     begins: jax.Array | None = None  # [M] bool, an episode began; None likewise
     episode: jax.Array | None = None  # [M] int32, the episode's number in its trial; None likewise
+
+
+class Improved(eqx.Module):
+    """What the policy's loss improves, [sets, ...]."""
+
+    policy: ActorCritic
+    context: Params | None  # None for one that learns by other means, or not at all
 
 
 def replay_rows(context: Context, params: Params, part: Batch, seats: int, steps: int) -> jax.Array:

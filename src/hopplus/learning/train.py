@@ -79,7 +79,8 @@ def train(
                 if name := spoilt(record):
                     raise RunError(_not_finite(name, record, run))
                 run.log(record)
-                rate = learner.learning_rate_at(number)
+                steps = (number - 1) * config.ppo.epochs * config.ppo.minibatches
+                rate = float(learner.learning_rate(steps))
                 show(training_curves(record, config, rate, pace.lap()), record["steps"])
                 late.append(record)
                 compiled = compiled or time.monotonic() - began

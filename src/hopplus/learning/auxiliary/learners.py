@@ -1,7 +1,7 @@
 """The auxiliary models together: what each learns in an update, and what the policy learns
 from besides real play."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -17,9 +17,10 @@ from hopplus.learning.auxiliary.imagined_rollouts import ImaginedRollouts, act_w
 from hopplus.learning.auxiliary.learner import AuxiliaryLearner, FitState
 from hopplus.learning.auxiliary.table import AUXILIARY_MODELS, warm_starts
 from hopplus.learning.auxiliary.transitions import Transitions
-from hopplus.learning.ppo import Batch, minibatch_rows, source_metrics
+from hopplus.learning.ppo import Batch, minibatch_rows, replay_rows, source_metrics
 from hopplus.models.part import Metrics
 from hopplus.players.actor import Actor
+from hopplus.players.context.context import Context
 from hopplus.players.parameters import PlayerParams
 from hopplus.types import Params
 
@@ -69,9 +70,10 @@ class AuxiliaryLearners:
         more = minibatch_rows(key, rollouts.rows, c.minibatches, rollouts.replicas, True)
         return jnp.concatenate([rows, real + more], axis=1)  # each has its share of them
 
-    def replay(self, replay: Callable[..., jax.Array], part: Batch, c: PPOConfig) -> Batch:
-        """Whole games of a set with the context as `replay` has it now: rows [k * T * g] of real
-        ones, then [H * l] of imagined ones."""
+    def replay(self, context: Context, params: Params, part: Batch, c: PPOConfig) -> Batch:
+        """Whole games of a set with the context as its parameters have it now: rows [k * T * g] of
+        real ones, then [H * l] of imagined ones."""
+        replay = partial(replay_rows, context, params)
         seats, rollouts = self.seats.shape[1], self.imagined_rollouts
         if rollouts is None:
             return replace(part, inferred=replay(part, seats, c.unroll))
