@@ -87,6 +87,7 @@ NAMES = (
     "hopplus diagnose",
     "hopplus evaluate",
     "hopplus export",
+    "hopplus leave-one-out",
     "hopplus pretrain",
 )
 _WIDE = (
