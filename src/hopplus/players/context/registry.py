@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection
 from typing import TypeAlias
 
 from hopplus.config import MIXED, ConfigError, TrainConfig
-from hopplus.games.game import Game, has_board
+from hopplus.games.game import Game, check_board, has_board
 from hopplus.models.goal import GoalPart
 from hopplus.players.context.belief import BeliefContext
 from hopplus.players.context.context import Context, NoContext
@@ -36,6 +36,11 @@ def _make_belief(game: Game, config: TrainConfig) -> Context:
     if game.hidden:
         raise ConfigError(f"a belief needs the whole game, but nobody sees {game.hidden}")
     return BeliefContext(config.game, config.belief)
+
+
+def _make_traits(game: Game, config: TrainConfig) -> Context:
+    check_board(game, "a model that is told traits")  # to know what others may do
+    return TraitsContext(config.game, config.traits)
 
 
 def _make_liam(game: Game, config: TrainConfig) -> Context:
@@ -77,7 +82,7 @@ CONTEXTS: Registry[MakeContext] = Registry(
         "recurrent": _make_recurrent,
         "goals": _make_goals,
         "belief": _make_belief,
-        "traits": lambda game, config: TraitsContext(config.game, config.traits),
+        "traits": _make_traits,
         "liam": _make_liam,
         "oracle": _make_oracle,
         "episodes": _make_episodes,
