@@ -35,8 +35,7 @@ from hopplus.config.social import InequityConfig, InfluenceConfig, LolaConfig
 MIXED = "|"  # between the names of players of whom one sits there, drawn for each trial
 MOST_STEPS = 10**12  # of a seed
 FOR_EVER = 2**30  # episodes of a trial that never ends
-# Contexts that are parts.
-CONTEXT_PARTS = {"goals": "goal", "belief": "belief", "traits": "traits", "liam": "liam"}
+CONTEXT_PARTS = {"goals": "goal", **{name: name for name in ("belief", "traits", "liam")}}
 ALONE = ("goals", "liam")  # contexts whose learners know what is remembered, and so of no other
 
 
@@ -133,9 +132,8 @@ class TrainConfig(Settings):
     """Give policy and critic what everyone did last, as well as the view."""
     ppo: PPOConfig = field(default_factory=PPOConfig)
     parts: tuple[PartName, ...] = ()
-    """Auxiliary models: opponent; goal, belief or traits (the last two need opponent) or liam;
-    world, imagination (which needs opponent and world); or module:ROW of your own. Without any it
-    is plain PPO."""
+    """Auxiliary models: opponent, goal, belief, traits (these two need opponent), liam, world,
+    imagination (needs opponent and world), or module:ROW of your own. Without any, plain PPO."""
     goal: GoalLearnerConfig = field(default_factory=GoalLearnerConfig)
     belief: BeliefConfig = field(default_factory=BeliefConfig)
     traits: TraitsConfig = field(default_factory=TraitsConfig)
