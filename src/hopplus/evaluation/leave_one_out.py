@@ -75,7 +75,7 @@ class FamilyTrials:
 
 @dataclass(frozen=True)
 class Comparison:
-    """One player beside another, of the same seeds."""
+    """One player held against another, of the same seeds."""
 
     one: str
     other: str
@@ -161,7 +161,7 @@ class Table:
         return [family for family, one in zip(self.families, lost, strict=True) if one]
 
     def comparisons(self) -> Iterator[Comparison]:
-        """Everyone beside everyone who has less, over the trial and in its last episode."""
+        """Everyone against everyone who has less, over the trial and in its last episode."""
         last = self.best.shape[-1]
         read = {"the trial": slice(None), f"episode {last}": slice(last - 1, None)}
         for over, columns in read.items():

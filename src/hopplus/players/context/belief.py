@@ -8,7 +8,6 @@ not by who is, so that it works in games that nobody leaves.
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 from typing import ClassVar
 
 import equinox as eqx
@@ -16,13 +15,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from hopplus.config import BeliefConfig, GameConfig
-from hopplus.games import make_game
-from hopplus.games.game import Game, kinds_seen, views
+from hopplus.config import BeliefConfig
+from hopplus.games.game import kinds_seen, views
 from hopplus.models.opponent import OpponentModel, others_logits
-from hopplus.players.context.context import Context
-from hopplus.players.parameters import PlayerParams
-from hopplus.types import Outcome, Params, View
+from hopplus.players.context.reader import ModelReader
+from hopplus.types import Outcome, View
 
 
 class BeliefMemory(eqx.Module):
@@ -42,21 +39,11 @@ class BeliefMemory(eqx.Module):
 
 
 @dataclass(frozen=True)
-class BeliefContext(Context):
-    """The belief of one seat, kept by the rules of probability. It learns nothing itself: it reads
-    the models of the others."""
+class BeliefContext(ModelReader):
+    """The belief of one seat, kept by the rules of probability."""
 
-    game: GameConfig
     config: BeliefConfig
     gives_chances: ClassVar[bool] = True
-
-    @cached_property
-    def _game(self) -> Game:
-        return make_game(self.game)
-
-    @property
-    def others(self) -> int:
-        return self._game.seats - 1
 
     @property
     def kinds(self) -> int:
@@ -70,9 +57,6 @@ class BeliefContext(Context):
     @property
     def carries(self) -> bool:
         return self.config.across
-
-    def params_of(self, learned: PlayerParams) -> Params:
-        return learned.opponents
 
     def start(self) -> BeliefMemory:
         return self._begun(jnp.zeros((self.others, self.kinds)))

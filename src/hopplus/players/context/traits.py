@@ -9,20 +9,16 @@ is said about which kinds of co-players there are, so that one never met has tra
 """
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from hopplus.config import GameConfig, TraitsConfig
-from hopplus.games import make_game
-from hopplus.games.game import Game
+from hopplus.config import TraitsConfig
 from hopplus.models.opponent import OpponentModel, others_logits
 from hopplus.planning.dynamics import observe
-from hopplus.players.context.context import Context
-from hopplus.players.parameters import PlayerParams
-from hopplus.types import Params, View
+from hopplus.players.context.reader import ModelReader
+from hopplus.types import View
 
 
 class TraitsMemory(eqx.Module):
@@ -35,20 +31,10 @@ class TraitsMemory(eqx.Module):
 
 
 @dataclass(frozen=True)
-class TraitsContext(Context):
-    """The policy is told the traits and their variances; models of the others, the traits. It
-    learns nothing itself: it reads these models."""
+class TraitsContext(ModelReader):
+    """The policy is told the traits and their variances; models of the others, the traits."""
 
-    game: GameConfig
     config: TraitsConfig
-
-    @cached_property
-    def _game(self) -> Game:
-        return make_game(self.game)
-
-    @property
-    def others(self) -> int:
-        return self._game.seats - 1
 
     @property
     def size(self) -> int:
@@ -57,9 +43,6 @@ class TraitsContext(Context):
     @property
     def carries(self) -> bool:
         return self.config.across
-
-    def params_of(self, learned: PlayerParams) -> Params:
-        return learned.opponents
 
     def start(self) -> TraitsMemory:
         traits = jnp.zeros((self.others, self.config.size))
