@@ -44,7 +44,6 @@ SMALL = {
     "hopplus adapt": "--trials 4",
     "hopplus adapt runs/om --search.simulations 100": f"--trials 1 {_SEARCH}",
     "hopplus adapt runs/mem --learning online": "--trials 1 --against stag,hare,hare --seat 0",
-    "hopplus adapt runs/bel --against hare,hare,hare --learning online": "--trials 1",
     "hopplus adapt runs/soft": "--trials 1 --episodes 3",
     "hopplus leave-one-out": "--families family-shy --steps 4096 --trials 4 --game.horizon 12"
     " --seeds 2",

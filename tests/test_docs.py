@@ -1,5 +1,7 @@
-"""Commands in the documents are found, and one that is not run, or not right, is noticed."""
+"""Commands in the documents are found, and one that is not run, or not right, is noticed; so is a
+link that leads nowhere."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -21,6 +23,8 @@ from docs_runner import (
 from docs_small import (
     DOCUMENTS,
     MOST_SEEDS,
+    README,
+    ROOT,
     TRANSLATED,
     TRANSLATIONS,
     read_documents,
@@ -147,6 +151,36 @@ def test_both_languages_have_the_same_commands_in_the_same_order(path: Path) -> 
     original = path.with_name(path.name.replace(".zh-CN", ""))
     documents = read_documents([original, path])
     assert shape(documents[original]) == shape(documents[path])
+
+
+def anchors_of(path: Path) -> set[str]:
+    """The headings of a document as GitHub names them in links."""
+    headings = re.findall(r"^#+ (.+)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", each.strip().lower()).replace(" ", "-") for each in headings}
+
+
+def links_of(path: Path) -> list[tuple[Path, str]]:
+    """The files of the repository that a document links to, each with its anchor or nothing."""
+    found = re.findall(r"\]\((?!https?:)([^)#\s]*)#?([^)\s]*)\)", path.read_text(encoding="utf-8"))
+    return [((path.parent / name).resolve() if name else path, anchor) for name, anchor in found]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [*DOCUMENTS, *TRANSLATIONS, ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md"],
+    ids=lambda path: path.name,
+)
+def test_links_lead_to_files_and_headings_that_are_there(path: Path) -> None:
+    for target, anchor in links_of(path):
+        assert target.exists(), f"{path.name} links to {target.name}, which is not there"
+        assert not anchor or anchor in anchors_of(target), f"{target.name} has no #{anchor}"
+
+
+@pytest.mark.parametrize("readme", [README, TRANSLATED], ids=lambda path: path.name)
+def test_every_page_is_linked_from_the_readme(readme: Path) -> None:
+    text = readme.read_text(encoding="utf-8").replace(".zh-CN", "")  # a translation is as good
+    pages = {path.name for path in DOCUMENTS} - {README.name, *(path.name for path in TRANSLATIONS)}
+    assert [name for name in sorted(pages) if f"docs/{name}" not in text] == []
 
 
 def test_options_named_in_running_text_are_known() -> None:

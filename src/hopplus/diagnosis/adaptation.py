@@ -13,7 +13,7 @@ from hopplus.evaluation.statistics import estimate
 
 # What players that adapt infer tells 0.6 of three kinds or more, that of one that does not at most
 # half, because where somebody goes says a little about who it is: a quarter of the way from
-# chance to certainty lies between them (docs/adaptation.md).
+# chance to certainty lies between them (docs/diagnosis.md).
 READ = 0.25
 # A model that takes everyone for the same kind predicts at best half of what can be predicted
 # beyond guessing; those of players that adapt, three quarters or more.
