@@ -3,6 +3,8 @@ stopped, shared and gone on with. Who trains and plays is not: others test that.
 
 import json
 import re
+from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -23,6 +25,7 @@ from hopplus.evaluation.reference_players import ReferencePlayers
 from hopplus.evaluation.trials import ByEpisode, play_trials
 from hopplus.games import make_game
 from hopplus.learning.from_run import new_run
+from hopplus.learning.left_out import LeftOut
 from hopplus.play.trained import Trained
 from hopplus.players.actor import make_actor
 from hopplus.presets import PRESETS
@@ -237,6 +240,7 @@ class Study:
         self.runs = runs
         self.options = SMALL.split()
         self.trained: list[str] = []
+        self.together: list[int] = []
         self.played: list[str] = []
         self.responses: list[list[tuple[str, ...]]] = []
         self.stop_after = 99
@@ -251,12 +255,17 @@ class Study:
         rows = ["ppo", "wide=ppo-memory --net.hidden 8", "--families", *FAMILIES]
         return main(["leave-one-out", *rows, *self.options, "--runs", str(self.runs), *more])
 
-    def _train(self, run: RunFolder, what: str) -> None:
-        with run.locked():
+    def _train(self, runs: Sequence[RunFolder], what: str, left_out: LeftOut | None) -> None:
+        with ExitStack() as held:
+            for run in runs:
+                held.enter_context(run.locked())
             if len(self.trained) == self.stop_after:
                 raise KeyboardInterrupt
-            self.trained.append("/".join(run.path.parts[-2:]))
-            run.write_result({"steps": 1})
+            assert (left_out is None) == (len(runs) == 1)
+            self.together.append(len(runs))
+            for run in runs:
+                self.trained.append("/".join(run.path.parts[-2:]))
+                run.write_result({"steps": 1})
 
     def _adapt(self, game: Any, players: Any, wanted: Any, *rest: Any, **more: Any) -> Any:
         (run, _), (row, family) = players, players[0].path.parts[-2:]
@@ -280,7 +289,7 @@ def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Study:
     return Study(tmp_path / "runs", monkeypatch)
 
 
-EVERY = [f"{row}/{family}" for family in FAMILIES for row in ("ppo", "wide")]
+EVERY = [f"{row}/{family}" for row in ("ppo", "wide") for family in FAMILIES]
 
 
 def test_a_study_goes_on_where_it_was_stopped(
@@ -299,7 +308,7 @@ def test_a_study_goes_on_where_it_was_stopped(
     assert not study.responses
     assert study("--json", "--best-steps", "9e5") == 0
     assert study.trained == EVERY
-    assert study.played == EVERY  # each once, though there were two tables
+    assert sorted(study.played) == sorted(EVERY)  # each once, though there were two tables
     found = json.loads(capsys.readouterr().out)
     assert (found["steps"], found["best_steps"]) == (5_000_000, 900_000)
     assert found["seeds"] == [7, 8]
@@ -361,10 +370,21 @@ def test_processes_share_the_work(study: Study, capsys: pytest.CaptureFixture[st
     out, err = capsys.readouterr()
     assert "ppo/family-devoted is being trained by another process" in err
     assert json.loads(out)["undone"] == [["ppo", "family-devoted"]]
-    assert study.trained == [*EVERY[2:], "wide/family-devoted"]
+    assert study.trained == ["ppo/family-shy", "wide/family-shy", "wide/family-devoted"]
     assert len(study.responses) == 1
     assert study() == 0
     assert study.responses[1:] == [[("family-devoted",) * 2]]
+
+
+def test_families_are_left_out_side_by_side(
+    study: Study, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert study("--side-by-side", "2") == 0
+    assert study.trained == EVERY
+    assert study.together == [2, 2]
+    capsys.readouterr()
+    assert study("--side-by-side", "0") == 2
+    assert "--side-by-side is 0" in capsys.readouterr().err
 
 
 def test_processes_make_and_learn_one_after_the_other(

@@ -1,6 +1,7 @@
 """`hopplus train` and `hopplus resume`: runs."""
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,7 +13,8 @@ from hopplus.cli.paged import show
 from hopplus.cli.pretrain import carry_on_pretrain
 from hopplus.config import ConfigError, TrainConfig
 from hopplus.learning.from_run import names_met, new_run
-from hopplus.learning.train import Moment, summary, train
+from hopplus.learning.left_out import LeftOut
+from hopplus.learning.train import Moment, summary, train_side_by_side
 from hopplus.play.seating import options
 from hopplus.presets import ABOUT, PRESETS, about_preset
 from hopplus.report.page import Page, Section
@@ -109,7 +111,7 @@ def carry_on(run: RunFolder, as_json: bool) -> int:
     """Train to the end, with progress; Ctrl-C leaves a run that can be resumed."""
     run.log_until(max(steps_of(run.checkpoints), default=0))  # raises before work is announced
     try:
-        result = train_to_end(run, "training")
+        (result,) = train_to_end([run], "training")
     except KeyboardInterrupt:  # out here, where the bar is gone
         say(f"stopped; go on with: hopplus resume {run.path}")
         return 130
@@ -117,12 +119,14 @@ def carry_on(run: RunFolder, as_json: bool) -> int:
     return 0
 
 
-def train_to_end(run: RunFolder, what: str) -> dict[str, Any]:
-    """Train, with progress that says so; the run's result."""
-    config = run.config()
+def train_to_end(
+    runs: Sequence[RunFolder], what: str, left_out: LeftOut | None = None
+) -> list[dict[str, Any]]:
+    """Train a run, or several that leave others out, with progress that says so; their results."""
+    config = runs[0].config()
     total = config.updates * config.ppo.steps
-    with Progress(what, total, "steps", where=run.path) as progress:
-        return train(run, lambda moment: show_moment(moment, progress))
+    with Progress(what, total, "steps", where=runs[0].path) as progress:
+        return train_side_by_side(runs, left_out, lambda moment: show_moment(moment, progress))
 
 
 def show_result(run: RunFolder, result: dict[str, Any], as_json: bool) -> None:

@@ -33,9 +33,13 @@ def start_options(config: TrainConfig) -> dict[str, bool | int | str]:
 
 
 def first_and_next(
-    learner: Learner, config: TrainConfig, keys: jax.Array | None = None
+    learner: Learner,
+    config: TrainConfig,
+    keys: jax.Array | None = None,
+    absent: jax.Array | None = None,
 ) -> tuple[Learning, Update]:
-    """Where a run begins, with the keys of its seeds or those given, and its compiled update.
+    """Where a run begins, with the keys of its seeds or those given, and its compiled update;
+    without the one of the mixtures who is absent in each seed, if anyone is.
 
     The update needs no more than the shapes of the beginning, so neither compilation waits for the
     other.
@@ -43,8 +47,8 @@ def first_and_next(
     keys = seed_keys(config) if keys is None else keys
     with ThreadPoolExecutor(1) as auxiliary:
         init = jax.jit(learner.init_all, compiler_options=start_options(config))
-        first = auxiliary.submit(lambda: jax.block_until_ready(init(keys)))
-        shapes = jax.eval_shape(learner.init_all, keys)
+        first = auxiliary.submit(lambda: jax.block_until_ready(init(keys, absent)))
+        shapes = jax.eval_shape(learner.init_all, keys, absent)
         update = next_of(learner, config).lower(shapes).compile()
         return first.result(), update
 

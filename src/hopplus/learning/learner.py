@@ -121,13 +121,14 @@ class Learner:
         steps = self.updates * c.epochs * c.minibatches
         return optax.linear_schedule(c.learning_rate, 0.0 if c.anneal else c.learning_rate, steps)
 
-    def init(self, key: jax.Array) -> Learning:
-        """Fresh parameters and fresh games."""
+    def init(self, key: jax.Array, absent: jax.Array | None = None) -> Learning:
+        """Fresh parameters and fresh games, in which the one of number `absent` [] of the mixtures
+        never sits, if there is to be such a one."""
         key, key_params, key_games = jax.random.split(key, 3)
         params = self.lineup.init(key_params)
         param_sets = self.auxiliary.known(params[self.learning])
         params = self.with_param_sets(params, param_sets)
-        plays = jax.vmap(lambda k: start(self.game, self.seating, k))(
+        plays = jax.vmap(lambda k: start(self.game, self.seating, k, absent=absent))(
             jax.random.split(key_games, self.config.games)
         )
         after, trajectory, shapes = jax.eval_shape(self._play, params, plays)
@@ -147,9 +148,9 @@ class Learner:
             smoothed=self.social.init(),
         )
 
-    def init_all(self, keys: jax.Array) -> Learning:
-        """As `init` for the keys [S] of all seeds."""
-        learning: Learning = jax.vmap(self.init, out_axes=self.axes)(keys)
+    def init_all(self, keys: jax.Array, absent: jax.Array | None = None) -> Learning:
+        """As `init` for the keys [S] of all seeds, and whoever is absent [S] there."""
+        learning: Learning = jax.vmap(self.init, out_axes=self.axes)(keys, absent)
         return learning
 
     def update_all(self, now: Learning) -> tuple[Learning, Metrics]:

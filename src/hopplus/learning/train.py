@@ -2,7 +2,8 @@
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,10 +15,11 @@ from hopplus.learning.auxiliary.table import AUXILIARY_MODELS, added_up
 from hopplus.learning.checkpoints import load_learning, split_learning
 from hopplus.learning.compilation import Update, first_and_next, next_of
 from hopplus.learning.from_run import learner_from_run, learning_seats
-from hopplus.learning.learner import Learning
+from hopplus.learning.learner import Learner, Learning
+from hopplus.learning.left_out import LeftOut
 from hopplus.learning.training_curves import LOSSES, Pace, training_curves
 from hopplus.runs.checkpoint import STAGE, steps_of
-from hopplus.runs.folder import RunError, RunFolder, plain, spoilt
+from hopplus.runs.folder import RunError, RunFolder, Saved, plain, spoilt
 from hopplus.runs.interrupt import patient_interrupt
 from hopplus.runs.tensorboard import tensorboard
 
@@ -47,61 +49,114 @@ def train(
 
     Goes on bit for bit as if it had never stopped. Ctrl-C saves and raises `KeyboardInterrupt`.
     """
-    with run.locked():
-        config = run.config()
-        learner = learner_from_run(run)
+    return train_side_by_side([run], None, on_update)[0]
+
+
+def train_side_by_side(
+    runs: Sequence[RunFolder],
+    left_out: LeftOut | None,
+    on_update: Callable[[Moment], None] = lambda moment: None,
+) -> list[dict[str, Any]]:
+    """The same for runs in one program that leaves someone else out in each; they must have been
+    stopped at the same update, if they were. One run by itself needs no `left_out`."""
+    with ExitStack() as held:
+        for run in runs:
+            held.enter_context(run.locked())
+        config = runs[0].config()
+        learner = left_out.learner if left_out else learner_from_run(runs[0])
         began = time.monotonic()
-        found = load_learning(run, learner, config) if steps_of(run.checkpoints) else None
+        found = _found(runs, learner, left_out) if steps_of(runs[0].checkpoints) else None
         done, earlier = (found[1].step, found[1].facts.get("seconds", 0.0)) if found else (0, 0.0)
-        if done == config.updates and (result := run.result()):
-            return result
+        if done == config.updates and all(run.result() for run in runs):
+            return [result for run in runs if (result := run.result())]
         stages = {round(share * config.updates) for share in config.keep_stages}
+
+        def save(number: int, learning: Learning, scores: Sequence[float | None]) -> None:
+            seconds = earlier + time.monotonic() - began if number else 0.0
+            facts = {"seconds": seconds, STAGE: number in stages}
+            each = left_out.apart(learning) if left_out else [learning]
+            for run, own, score in zip(runs, each, scores, strict=True):
+                trees = split_learning(learner, own)
+                run.save(number, trees, {"score": score, **facts}, config.keep)
+
         learning: Learning
         update: Update
         if found:
             learning, update = found[0], next_of(learner, config)
         else:
-            learning, update = first_and_next(learner, config)
+            given = left_out.given() if left_out else ()
+            learning, update = first_and_next(learner, config, *given)
             if 0 in stages:
-                facts = {"score": None, "seconds": 0.0, STAGE: True}
-                run.save(0, split_learning(learner, learning), facts, config.keep)
-        run.rewind(done)
-        compiled, late = 0.0, deque(run.metrics()[-SCORED:], SCORED)
+                save(0, learning, [None] * len(runs))
+        for run in runs:
+            run.rewind(done)
+        compiled, late = 0.0, [deque(run.metrics()[-SCORED:], SCORED) for run in runs]
         learning_in = learning_seats(config)
-        pace = Pace(config.ppo.steps * config.seeds)
-        with (
-            tensorboard(run.path, config, done * config.ppo.steps) as show,
-            patient_interrupt() as interrupted,
-        ):
-            for number in range(done + 1, config.updates + 1):
-                learning, metrics = update(learning)
-                record = record_of(number, config, metrics)
-                if name := spoilt(record):
-                    raise RunError(_not_finite(name, record, run))
-                run.log(record)
-                steps = (number - 1) * config.ppo.epochs * config.ppo.minibatches
-                rate = float(learner.learning_rate(steps))
-                show(training_curves(record, config, rate, pace.lap()), record["steps"])
-                late.append(record)
-                compiled = compiled or time.monotonic() - began
-                on_update(_moment(record, learning_in))
-                stop, stage = interrupted(), number in stages
-                due = number == config.updates or number % config.checkpoint_every == 0
-                if stop or stage or due:
-                    seconds = earlier + time.monotonic() - began
-                    facts = {"score": _score(late, learning_in), "seconds": seconds, STAGE: stage}
-                    run.save(number, split_learning(learner, learning), facts, config.keep)
-                if stop and number < config.updates:
-                    raise KeyboardInterrupt
+        pace = Pace(config.ppo.steps * config.seeds * len(runs))
+        first = done * config.ppo.steps
+        shown = [held.enter_context(tensorboard(run.path, config, first)) for run in runs]
+        interrupted = held.enter_context(patient_interrupt())
+        for number in range(done + 1, config.updates + 1):
+            learning, metrics = update(learning)
+            record = record_of(number, config, metrics)
+            if name := spoilt(record):
+                raise RunError(_not_finite(name, record, runs[0]))
+            steps = (number - 1) * config.ppo.epochs * config.ppo.minibatches
+            rate, speed = float(learner.learning_rate(steps)), pace.lap()
+            records = by_run(record, len(runs))
+            for run, own, show, kept in zip(runs, records, shown, late, strict=True):
+                run.log(own)
+                show(training_curves(own, config, rate, speed), own["steps"])
+                kept.append(own)
+            compiled = compiled or time.monotonic() - began
+            on_update(_moment(record, learning_in))
+            stop = interrupted()
+            due = number == config.updates or number % config.checkpoint_every == 0
+            if stop or due or number in stages:
+                save(number, learning, [_score(kept, learning_in) for kept in late])
+            if stop and number < config.updates:
+                raise KeyboardInterrupt
         spent = time.monotonic() - began
-        after_first = (config.updates - done - 1) * config.ppo.steps * config.seeds
-        result = summary(run, config) | {
+        after_first = (config.updates - done - 1) * config.ppo.steps * config.seeds * len(runs)
+        together = {
             "seconds": earlier + spent,
             "first_update_seconds": compiled,
             "steps_per_second": after_first / (spent - compiled) if after_first > 0 else None,
+            **({"side_by_side": len(runs)} if len(runs) > 1 else {}),
         }
-        run.write_result(result)
-        return result
+        results = [summary(run, run.config()) | together for run in runs]
+        for run, result in zip(runs, results, strict=True):
+            run.write_result(result)
+        return results
+
+
+def _found(
+    runs: Sequence[RunFolder], learner: Learner, left_out: LeftOut | None
+) -> tuple[Learning, Saved] | None:
+    """Where runs go on."""
+    if left_out is None:
+        return load_learning(runs[0], learner, runs[0].config())
+    each = [load_learning(run, learner_from_run(run), run.config()) for run in runs]
+    steps = {found[1].step if found else None for found in each}
+    if len(steps) > 1 or None in steps:
+        raise RunError(
+            f"{runs[0].path} and others were not stopped at the same update: go on with each by"
+            " hopplus resume"
+        )
+    learnings, saved = zip(*(found for found in each if found), strict=True)
+    return left_out.joined(learnings), saved[0]
+
+
+def by_run(record: dict[str, Any], count: int) -> list[dict[str, Any]]:
+    """The record of each run, from that of all, whose seeds stand one after the other."""
+
+    def part(value: Any, place: int) -> Any:
+        if not isinstance(value, list):  # of the update itself
+            return value
+        own = len(value) // count
+        return value[place * own : (place + 1) * own]
+
+    return [{name: part(value, n) for name, value in record.items()} for n in range(count)]
 
 
 def summary(run: RunFolder, config: TrainConfig) -> dict[str, Any]:

@@ -30,19 +30,32 @@ class Play(eqx.Module):
     choice: jax.Array  # [N] int32, who of each seat's possible players sits there in this trial
     episode: jax.Array  # [] int32, number of the episode in its trial
     begins: jax.Array  # [] bool, the next step is the episode's first
+    absent: jax.Array | None = None  # [] int32, whom of the mixtures nobody ever meets, if anyone
 
 
-def start(game: Game, seating: Seating, key: jax.Array, choice: jax.Array | None = None) -> Play:
-    """Set up one game, with those of that choice [N] seated, or drawn ones."""
+def start(
+    game: Game,
+    seating: Seating,
+    key: jax.Array,
+    choice: jax.Array | None = None,
+    absent: jax.Array | None = None,
+) -> Play:
+    """Set up one game, with those of that choice [N] seated, or drawn ones; the one of number
+    `absent` [] is never drawn."""
     key_game, key = jax.random.split(key)
-    return begin(game, seating, game.init(key_game), key, choice)
+    return begin(game, seating, game.init(key_game), key, choice, absent)
 
 
 def begin(
-    game: Game, seating: Seating, state: State, key: jax.Array, choice: jax.Array | None = None
+    game: Game,
+    seating: Seating,
+    state: State,
+    key: jax.Array,
+    choice: jax.Array | None = None,
+    absent: jax.Array | None = None,
 ) -> Play:
     """Set up one game from a given state."""
-    choice, memory = new_trial(game, seating, key, choice)
+    choice, memory = new_trial(game, seating, key, choice, absent)
     return Play(
         state=state,
         view=views(game, state),
@@ -51,18 +64,23 @@ def begin(
         choice=choice,
         episode=jnp.int32(0),
         begins=jnp.bool_(True),
+        absent=absent,
     )
 
 
 def new_trial(
-    game: Game, seating: Seating, key: jax.Array, choice: jax.Array | None = None
+    game: Game,
+    seating: Seating,
+    key: jax.Array,
+    choice: jax.Array | None = None,
+    absent: jax.Array | None = None,
 ) -> tuple[jax.Array, tuple[Memory, ...]]:
     """Who sits in each seat [N], drawn with the key of the step to come unless chosen, and the
     memories they begin a trial with."""
     if choice is None:
         # Without mixtures there is nothing to draw, and keys are dear: see `step_keys`.
         none = jnp.zeros(game.seats, jnp.int32)
-        choice = seating.draw(step_keys(game, key)[2]) if seating.mixed else none
+        choice = seating.draw(step_keys(game, key)[2], absent) if seating.mixed else none
     return choice, seating.start(choice)
 
 
@@ -127,7 +145,7 @@ def _next_episode(
 
     def fresh() -> tuple[tuple[Memory, ...], jax.Array, jax.Array]:
         choice, memory = new_trial(
-            game, seating, play.key, play.choice if seating.regulars else None
+            game, seating, play.key, play.choice if seating.regulars else None, play.absent
         )
         return memory, choice, jnp.int32(0)
 

@@ -60,13 +60,15 @@ class Seating:
         """Whether there is anyone to be drawn."""
         return any(isinstance(player, Mixture) for player in self.players)
 
-    def draw(self, keys: jax.Array) -> jax.Array:
+    def draw(self, keys: jax.Array, absent: jax.Array | None = None) -> jax.Array:
         """[N] int32 the numbers of those who sit in the mixtures' seats for a trial, with the keys
-        [N] of its first acts; 0 in all other seats."""
+        [N] of its first acts and without the one who is absent; 0 in all other seats."""
         choice = jnp.zeros(len(self.players), jnp.int32)
         for player, seats in self.groups:
             if isinstance(player, Mixture):
-                choice = choice.at[seats].set(jax.vmap(player.draw)(keys[seats]))
+                choice = choice.at[seats].set(
+                    jax.vmap(player.draw, in_axes=(0, None))(keys[seats], absent)
+                )
         return choice
 
     def start(self, choice: jax.Array) -> tuple[Memory, ...]:

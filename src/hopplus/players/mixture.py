@@ -62,10 +62,13 @@ class Mixture:
                     sets[number] = jax.tree.map(lambda leaf: leaf.take(place, axis), own)  # noqa: B023
         return sets
 
-    def draw(self, key: jax.Array) -> jax.Array:
-        """[] int32 the number of who is to sit there, with the key of the trial's first act."""
+    def draw(self, key: jax.Array, absent: jax.Array | None = None) -> jax.Array:
+        """[] int32 the number of who is to sit there, with the key of the trial's first act. It is
+        the one that a mixture without the player of number `absent` [] would draw."""
         key_choice, _ = jax.random.split(key)
-        return jax.random.randint(key_choice, (), 0, len(self.players), jnp.int32)
+        count = len(self.players) - (absent is not None)
+        number = jax.random.randint(key_choice, (), 0, count, jnp.int32)
+        return number if absent is None else number + (number >= absent)
 
     def init(self, key: jax.Array) -> Params:
         keys = jax.random.split(key, len(self.players))

@@ -69,7 +69,7 @@ class Ablate:
         try:
             for short, run in made.items():
                 if not run.result():  # else it is there already
-                    train_to_end(run, f"training {rungs[short].title}")
+                    train_to_end([run], f"training {rungs[short].title}")
         except KeyboardInterrupt:
             say(f"stopped; go on with the same command{'' if self.name else f' and --name {name}'}")
             return 130

@@ -1,11 +1,12 @@
 """`hopplus leave-one-out`: how does a player get on with co-players of a kind it has never met?"""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated
 
+import jax
 import numpy as np
 import tyro
 
@@ -20,8 +21,10 @@ from hopplus.evaluation.reference_players import is_plain
 from hopplus.games import make_game
 from hopplus.games.game import Game
 from hopplus.learning.from_run import find_run, new_run
+from hopplus.learning.left_out import LeftOut
 from hopplus.players.scripted import mixed_names
 from hopplus.report.pages.leave_one_out import leave_one_out_page
+from hopplus.runs.checkpoint import steps_of
 from hopplus.runs.folder import BusyError, RunFolder, clear_errors, locked
 from hopplus.runs.progress import Progress
 from hopplus.runs.watchdog import say
@@ -63,6 +66,9 @@ class LeaveOneOut:
     """Such trials of each seed, and of best responses."""
     seat: int = 0
     """Where it sits in them."""
+    side_by_side: int | None = None
+    """Families that are left out in one program side by side, each in a run of its own; all when
+    not given, and one after the other on a CPU."""
     train: bool = True
     """Train what is not done; without, the table has what is."""
     runs: Path = Path("runs/leave-one-out")
@@ -72,7 +78,8 @@ class LeaveOneOut:
 
     def run(self) -> int:
         check_options(steps=self.steps, trial=self.trial, seeds=self.seeds, seed=self.seed)
-        check_options(trials=self.trials, **{"best-steps": self.best_steps})
+        named = {"best-steps": self.best_steps, "side-by-side": self.side_by_side}
+        check_options(trials=self.trials, **named)
         check_range("--episodes", self.episodes, 1, self.trial)
         game = make_game(self.game)
         check_range("--seat", self.seat, 0, game.seats - 1)
@@ -86,13 +93,13 @@ class LeaveOneOut:
         best = BestResponses(config, lineups, episodes=self.trials, kinds=everyone)
         wanted = {
             (name, family): replace(config, held_out=(family,))
-            for family in families
             for name, config in rows.items()
+            for family in families
         }
         runs = self._find(wanted)  # raises if it must, before anything is made
         try:
             if self.train:
-                self._train(wanted)
+                self._train(wanted, everyone, game)
                 runs = self._find(wanted)
             undone = [pair for pair in wanted if pair not in runs]
             lacking = {family for _, family in undone}
@@ -174,18 +181,38 @@ class LeaveOneOut:
     def _open(self, pair: Pair, config: TrainConfig) -> RunFolder | None:
         return find_run(self.runs.joinpath(*pair), config, "another --runs")
 
-    def _train(self, wanted: Mapping[Pair, TrainConfig]) -> None:
-        """Train what is not done, but for what another process is at."""
-        for number, (pair, config) in enumerate(wanted.items(), 1):
-            with self._alone_in(self.runs):  # one process makes a run, and the others find it
-                run = self._open(pair, config) or new_run(self.runs.joinpath(*pair), config)
-            if run.result():
-                continue
-            try:
-                name, family = pair
-                train_to_end(run, f"{number} of {len(wanted)}, {name} without {family}")
-            except BusyError as error:
-                say(str(error))
+    def _train(
+        self, wanted: Mapping[Pair, TrainConfig], everyone: Sequence[str], game: Game
+    ) -> None:
+        """Train what is not done and try it, but for what another process is at."""
+        with self._alone_in(self.runs):  # one process makes a run, and the others find it
+            runs = {
+                pair: self._open(pair, config) or new_run(self.runs.joinpath(*pair), config)
+                for pair, config in wanted.items()
+            }
+        rows = dict.fromkeys(name for name, _ in wanted)
+        for number, name in enumerate(rows, 1):
+            undone = [run for (row, _), run in runs.items() if row == name and not run.result()]
+            for some in self._together(undone):
+                left_out = LeftOut.of(some, everyone) if len(some) > 1 else None
+                for part in [some] if left_out else [[run] for run in some]:
+                    said = f"{len(part)} families" if left_out else part[0].path.name
+                    what = f"{name} without {said}, row {number} of {len(rows)}"
+                    try:
+                        train_to_end(part, what, left_out)
+                    except BusyError as error:
+                        say(str(error))
+                    else:
+                        self._play(game, {(name, run.path.name): run for run in part})
+
+    def _together(self, runs: Sequence[RunFolder]) -> Iterator[Sequence[RunFolder]]:
+        """Those that are to be trained side by side, none ahead of the others."""
+        stopped: dict[int, list[RunFolder]] = {}
+        for run in runs:
+            stopped.setdefault(max(steps_of(run.checkpoints), default=0), []).append(run)
+        for alike in stopped.values():
+            size = self.side_by_side or (1 if jax.default_backend() == "cpu" else len(alike))
+            yield from (alike[n : n + size] for n in range(0, len(alike), size))
 
     def _learn(self, best: BestResponses) -> None:
         """Those best responses that are not known."""
