@@ -244,6 +244,8 @@ class Study:
         self.played: list[str] = []
         self.responses: list[list[tuple[str, ...]]] = []
         self.stop_after = 99
+        self.row = "wide=ppo-memory --net.hidden 8"
+        self.searched: list[tuple[int, int]] = []
         patch.setattr(command, "train_to_end", self._train)
         patch.setattr(
             leave_one_out, "players_by_seed", lambda run, seeds: dict.fromkeys(seeds, run)
@@ -252,7 +254,7 @@ class Study:
         patch.setattr(ReferencePlayers, "best_responses", lambda asked, _: self._best(asked))
 
     def __call__(self, *more: str) -> int:
-        rows = ["ppo", "wide=ppo-memory --net.hidden 8", "--families", *FAMILIES]
+        rows = ["ppo", self.row, "--families", *FAMILIES]
         return main(["leave-one-out", *rows, *self.options, "--runs", str(self.runs), *more])
 
     def _train(self, runs: Sequence[RunFolder], what: str, left_out: LeftOut | None) -> None:
@@ -272,6 +274,9 @@ class Study:
         assert run is players[1]
         assert wanted == [(family,) * (game.seats - 1)]
         assert rest[1] == [0]  # its seat
+        _, _, _, trials, search, *_ = rest
+        if search.simulations:
+            self.searched.append((search.simulations, trials))
         self.played.append(f"{row}/{family}")
         gets = GETS[row] + GETS[family] + np.array([[[0.0, 0.25]], [[0.1, 0.35]]])
         return SimpleNamespace(returns=gets[..., : rest[2].episodes])
@@ -374,6 +379,29 @@ def test_processes_share_the_work(study: Study, capsys: pytest.CaptureFixture[st
     assert len(study.responses) == 1
     assert study() == 0
     assert study.responses[1:] == [[("family-devoted",) * 2]]
+
+
+def test_rows_with_models_are_tried_with_a_search_too(
+    study: Study, capsys: pytest.CaptureFixture[str]
+) -> None:
+    look = ["--search.simulations", "2", "--search-trials", "3"]
+    assert study("--json", *look) == 0
+    assert list(json.loads(capsys.readouterr().out)["rows"]) == ["ppo", "wide"]  # without models
+    study.row = "wide=ppo --parts opponent --net.hidden 8"
+    study.runs = study.runs / "with"
+    study.played.clear()
+    assert study("--json", *look) == 0
+    assert list(json.loads(capsys.readouterr().out)["rows"]) == ["ppo", "wide", "wide + search"]
+    each = [f"wide/{family}" for family in FAMILIES]
+    assert sorted(study.played) == sorted([*EVERY, *each])
+    assert study.searched == [(2, 3)] * 2  # simulations, trials
+    study.row = "wide=ppo --parts opponent --ppo.trial-discount 1"
+    study.runs = study.runs / "later"
+    assert study(*look) == 2
+    assert "has learned to value later episodes too" in capsys.readouterr().err
+    assert not study.runs.exists()
+    assert study("--search.trees", "2") == 2
+    assert "--search options are given without --search.simulations" in capsys.readouterr().err
 
 
 def test_families_are_left_out_side_by_side(

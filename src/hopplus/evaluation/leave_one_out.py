@@ -2,7 +2,7 @@
 members of it."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from hopplus.config import SearchConfig
+from hopplus.config import SearchConfig, to_json
 from hopplus.evaluation.adaptation import adapt
 from hopplus.evaluation.fine_tuning import OnProgress
 from hopplus.evaluation.kept import find_kept, keep
@@ -39,6 +39,7 @@ class FamilyTrials:
     trials: int
     seat: int
     seed: int
+    search: SearchConfig = field(default_factory=SearchConfig)  # if other than it has learned
 
     def played(self, run: RunFolder, family: str) -> np.ndarray | None:
         """[S, E] mean returns by seed and episode, if they were played before."""
@@ -56,7 +57,7 @@ class FamilyTrials:
             [self.seat],
             ByEpisode(self.episodes),
             self.trials,
-            SearchConfig(),
+            self.search,
             jax.random.key(self.seed),
             on_progress=on_progress,
             kinds=mixed_names(self.game, "population"),  # one program for all families
@@ -70,7 +71,8 @@ class FamilyTrials:
     def _about(self, run: RunFolder, family: str) -> dict[str, Any]:
         names = ("episodes", "trials", "seat", "seed")
         own = {name: getattr(self, name) for name in names}
-        return {**own, "family": family, "steps": run.config().steps}
+        searching = {"search": to_json(self.search)} if self.search != SearchConfig() else {}
+        return {**own, "family": family, "steps": run.config().steps, **searching}
 
 
 @dataclass(frozen=True)

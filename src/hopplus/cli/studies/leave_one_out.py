@@ -14,7 +14,14 @@ from hopplus.cli.paged import show
 from hopplus.cli.reading.options import check_options
 from hopplus.cli.reading.rows import read_rows
 from hopplus.cli.train import train_to_end
-from hopplus.config import ConfigError, GameConfig, TrainConfig, check_range, default_game
+from hopplus.config import (
+    ConfigError,
+    GameConfig,
+    SearchConfig,
+    TrainConfig,
+    check_range,
+    default_game,
+)
 from hopplus.evaluation.best_response import BestResponses
 from hopplus.evaluation.leave_one_out import FamilyTrials, Table, all_of
 from hopplus.evaluation.reference_players import is_plain
@@ -22,6 +29,8 @@ from hopplus.games import make_game
 from hopplus.games.game import Game
 from hopplus.learning.from_run import find_run, new_run
 from hopplus.learning.left_out import LeftOut
+from hopplus.play.trained import Trained
+from hopplus.players.actor import make_actor
 from hopplus.players.scripted import mixed_names
 from hopplus.report.pages.leave_one_out import leave_one_out_page
 from hopplus.runs.checkpoint import steps_of
@@ -30,6 +39,7 @@ from hopplus.runs.progress import Progress
 from hopplus.runs.watchdog import say
 
 Pair = tuple[str, str]  # a row and the family that is left out
+SEARCHING = " + search"  # behind the name of a row that plays by one
 
 
 @dataclass(frozen=True)
@@ -66,6 +76,10 @@ class LeaveOneOut:
     """Such trials of each seed, and of best responses."""
     seat: int = 0
     """Where it sits in them."""
+    search: SearchConfig = field(default_factory=SearchConfig)
+    search_trials: int = 128
+    """With --search.simulations, trials in which rows that have models of the others play by that
+    search, too: rows of their own in the table."""
     side_by_side: int | None = None
     """Families that are left out in one program side by side, each in a run of its own; all when
     not given, and one after the other on a CPU."""
@@ -79,13 +93,18 @@ class LeaveOneOut:
     def run(self) -> int:
         check_options(steps=self.steps, trial=self.trial, seeds=self.seeds, seed=self.seed)
         named = {"best-steps": self.best_steps, "side-by-side": self.side_by_side}
-        check_options(trials=self.trials, **named)
+        check_options(trials=self.trials, **named, **{"search-trials": self.search_trials})
+        self.search.check_asked()
         check_range("--episodes", self.episodes, 1, self.trial)
         game = make_game(self.game)
         check_range("--seat", self.seat, 0, game.seats - 1)
         families = self._families(game)
         rows = self._rows(families[0])
         blind = self._blind(rows)
+        for config in filter(self._looks_ahead, rows.values()):  # raises if it cannot
+            actor = make_actor("learn", game, config)
+            like = jax.eval_shape(actor.init, jax.random.key(0))
+            Trained(actor, like, config.search, config).playing(game, self.search)
         config = replace(rows[blind], train_against=None, held_out=())
         config = replace(config, steps=self.best_steps or self.steps)
         everyone = mixed_names(game, "population")
@@ -117,7 +136,10 @@ class LeaveOneOut:
         responses = [known.get(all_of(one, game), unknown)[:, :count] for one in done]
         table = Table(
             done,
-            {name: np.stack([returns[name, one] for one in done], axis=1) for name in rows},
+            {
+                name: np.stack([returns[name, one] for one in done], axis=1)
+                for name in dict.fromkeys(name for name, _ in returns)
+            },
             blind,
             np.stack(responses, axis=1),
         )
@@ -154,6 +176,10 @@ class LeaveOneOut:
         given = {**common, "train-against": "population", "held-out": family}
         rows = read_rows(self.rows, given)
         return {name: replace(config, game=self.game) for name, config in rows.items()}
+
+    def _looks_ahead(self, config: TrainConfig) -> bool:
+        """Whether such a player is tried with a search, too."""
+        return bool(self.search.simulations) and "opponent" in config.parts
 
     def _blind(self, rows: Mapping[str, TrainConfig]) -> str:
         if self.blind is None:
@@ -233,16 +259,21 @@ class LeaveOneOut:
             yield
 
     def _play(self, game: Game, runs: Mapping[Pair, RunFolder]) -> dict[Pair, np.ndarray]:
-        """[S, E] returns of each among the family that it has not met."""
+        """[S, E] returns of each among the family that it has not met; first of all as they have
+        learned to play, then with a search."""
         episodes = self.episodes or self.trial
-        asked = FamilyTrials(game, episodes, self.trials, self.seat, self.seed)
-        found = {(name, one): asked.played(run, one) for (name, one), run in runs.items()}
-        known = {pair: returns for pair, returns in found.items() if returns is not None}
-        missing = [pair for pair in runs if pair not in known]
-        if not missing:
-            return known
-        total = len(missing) * self.seeds * self.trials
-        with Progress("playing among those left out", total, "trials") as progress:
-            for pair in missing:
-                known[pair] = asked.play(runs[pair], pair[1], progress.advance)
-        return known
+        plain = FamilyTrials(game, episodes, self.trials, self.seat, self.seed)
+        asked = {pair: (plain, run) for pair, run in runs.items()}
+        looking = replace(plain, trials=self.search_trials, search=self.search)
+        for (name, family), run in runs.items():
+            if self._looks_ahead(run.config()):
+                asked[name + SEARCHING, family] = (looking, run)
+        found = {pair: trials.played(run, pair[1]) for pair, (trials, run) in asked.items()}
+        missing = [pair for pair, returns in found.items() if returns is None]
+        total = sum(self.seeds * asked[pair][0].trials for pair in missing)
+        if missing:
+            with Progress("playing among those left out", total, "trials") as progress:
+                for pair in missing:
+                    trials, run = asked[pair]
+                    found[pair] = trials.play(run, pair[1], progress.advance)
+        return {pair: returns for pair, returns in found.items() if returns is not None}
