@@ -8,6 +8,7 @@ import tyro
 
 from hopplus.cli.reading.options import game_named, options_of
 from hopplus.config import ConfigError
+from hopplus.runs.folder import RunError
 from hopplus.runs.watchdog import say
 
 
@@ -23,6 +24,6 @@ def main(kind: type[Benchmark], arguments: Sequence[str] | None = None) -> int:
         given = sys.argv[1:] if arguments is None else arguments
         with options_of(game_named(given)):
             return tyro.cli(kind, args=given).run()
-    except ConfigError as error:
+    except (ConfigError, RunError) as error:
         say(str(error))
         return 2

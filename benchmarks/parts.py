@@ -55,6 +55,7 @@ PARTS: Mapping[str, TrainConfig] = {
     **_rows("memory", memory=MemoryConfig(kind="trial")),
     **_rows("liam", "liam"),
     **_rows("belief", "opponent", "belief"),
+    **_rows("traits", "opponent", "traits"),
     **_rows("goal", "opponent", "goal"),  # with imagination, HOP+ in trials
 }
 
