@@ -5,24 +5,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from hopplus.config import (
-    ConfigError,
-    MemoryConfig,
-    NetConfig,
-    PPOConfig,
-    StagHuntConfig,
-    TrainConfig,
-)
+from hopplus.config import MemoryConfig, NetConfig, PPOConfig, StagHuntConfig, TrainConfig
 from hopplus.games import make_game
-from hopplus.learning.from_run import learner_from_run, new_run
+from hopplus.learning.from_run import new_run
 from hopplus.learning.left_out import LeftOut
 from hopplus.learning.train import Moment, by_run, train, train_side_by_side
-from hopplus.play.lineup import make_lineup
 from hopplus.players.scripted import mixed_names
 from hopplus.presets import PRESETS
 from hopplus.runs.checkpoint import read_arrays, steps_of
@@ -134,36 +124,3 @@ def test_records_by_run() -> None:
     assert second["return_sum"] == [[3.0], [4.0]]
     assert json.loads(json.dumps(first)) == first
     assert np.shape(second["return_sum"]) == (2, 1)
-
-
-def test_who_is_drawn_may_be_alike() -> None:
-    """In as many trials as is said, also where someone is left out, and everyone as often."""
-    game = make_game(CONFIG.game)
-    seats = ["random", "stag|hare|random", "stag|hare|random"]
-
-    def drawn(alike: float, absent: int | None = None) -> np.ndarray:
-        seating = make_lineup(seats, game, alike=alike).seating
-        one = None if absent is None else jnp.int32(absent)
-        keys = jax.vmap(lambda key: jax.random.split(key, 3))(
-            jax.random.split(jax.random.key(0), 3000)
-        )
-        return np.asarray(jax.vmap(lambda key: seating.draw(key, one))(keys))[:, 1:]
-
-    for alike in (0.0, 0.5, 1.0):
-        found = drawn(alike)
-        same = (found[:, 0] == found[:, 1]).mean()
-        assert same == pytest.approx(alike + (1 - alike) / 3, abs=0.03)
-        for seat in found.T:
-            np.testing.assert_allclose(np.bincount(seat) / 3000, 1 / 3, atol=0.03)
-    without = drawn(0.5, absent=1)
-    assert set(without.reshape(-1)) == {0, 2}
-    assert (without[:, 0] == without[:, 1]).mean() == pytest.approx(0.75, abs=0.03)
-    np.testing.assert_array_equal(drawn(0.0)[:, 0], drawn(1.0)[:, 0])
-
-
-def test_alike_is_for_those_who_are_drawn(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"--alike is 0\.5 but must be 0 where nobody is drawn"):
-        TrainConfig(alike=0.5)
-    run = new_run(tmp_path / "a", replace(CONFIG, alike=0.5))
-    assert run.config().alike == 0.5
-    assert learner_from_run(run).seating.alike == 0.5
