@@ -215,7 +215,7 @@ def test_again_trains_nothing(
     def refuse(run: RunFolder, show: object) -> None:
         raise AssertionError(f"{run.path} is trained again")
 
-    monkeypatch.setattr(train, "train", refuse)
+    monkeypatch.setattr(train, "train_side_by_side", refuse)
     assert again(climbed) == 0
     out = capsys.readouterr().out
     for words in (
@@ -244,10 +244,10 @@ def test_other_settings_are_not_mixed_in(climbed: Path, capsys: pytest.CaptureFi
 def test_without_a_name_it_says_how_to_go_on(
     climbed: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def stopped(run: RunFolder, show: object) -> None:
+    def stopped(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(train, "train", stopped)
+    monkeypatch.setattr(train, "train_side_by_side", stopped)
     runs = climbed.parent / "other"
     assert main(["ablate", "ladder", *SMALL, "--runs", str(runs)]) == 130
     made = next(runs.iterdir()).name

@@ -44,7 +44,7 @@ def test_rows_differ_from_the_plain_one_as_they_say() -> None:
 def test_parts_differ_in_what_is_made_of_the_others_and_in_imagination() -> None:
     """And in what the weight of values has to do with imagined steps."""
     rows = {name: row for name, row in PARTS.items() if not name.endswith("-imagination")}
-    assert list(rows) == ["blind", "memory", "liam", "belief", "goal"]
+    assert list(rows) == ["blind", "memory", "liam", "belief", "traits", "goal"]
     for name, row in rows.items():
         more = PARTS[f"{name}-imagination"]
         assert set(differing([row, more])) == {"parts", "ppo.value_weight"}
@@ -55,7 +55,8 @@ def test_parts_differ_in_what_is_made_of_the_others_and_in_imagination() -> None
         assert set(differing([rows["blind"], row])) <= others
         assert row.train_against == "population"
     contexts = [row.context_names for row in rows.values()]
-    assert contexts == [("none",), ("recurrent",), ("liam",), ("belief",), ("goals",)]
+    names = ("none", "recurrent", "liam", "belief", "traits", "goals")
+    assert contexts == [(name,) for name in names]
     preset = differing([PRESETS["hop-plus-trial"], PARTS["goal-imagination"]])
     assert all(name.startswith(("train_against", "liam.", "belief.")) for name in preset)
     assert PARTS["liam"].liam.fits == PARTS["goal"].goal.fits == 16

@@ -270,7 +270,8 @@ class Study:
                 run.write_result({"steps": 1})
 
     def _adapt(self, game: Any, players: Any, wanted: Any, *rest: Any, **more: Any) -> Any:
-        (run, _), (row, family) = players, players[0].path.parts[-2:]
+        (run, _), (row, place) = players, players[0].path.parts[-2:]
+        family = wanted[0][0] if place == "at-once" else place
         assert run is players[1]
         assert wanted == [(family,) * (game.seats - 1)]
         assert rest[1] == [0]  # its seat
@@ -402,6 +403,23 @@ def test_rows_with_models_are_tried_with_a_search_too(
     assert not study.runs.exists()
     assert study("--search.trees", "2") == 2
     assert "--search options are given without --search.simulations" in capsys.readouterr().err
+
+
+def test_families_are_left_out_at_once(study: Study, capsys: pytest.CaptureFixture[str]) -> None:
+    """One run of each row, which has met none of them and is tried among each."""
+    assert study("--at-once", "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert study.trained == ["ppo/at-once", "wide/at-once"]
+    assert sorted(study.played) == sorted(EVERY)
+    assert found["families"] == list(FAMILIES)
+    assert found["rows"]["wide"]["returns"][0][1] == [2.3, 2.55]
+    run = open_run(study.runs / "wide" / "at-once")
+    assert not set(FAMILIES) & set(run.config().seats.split(",")[1].split("|"))  # type: ignore[union-attr]
+    assert study("--at-once") == 0
+    assert len(study.trained) == 2
+    line = ["leave-one-out", "ppo", "--at-once", *study.options, "--runs", str(study.runs / "b")]
+    assert main(line) == 2  # nobody is left
+    assert "--held-out" in capsys.readouterr().err
 
 
 def test_families_are_left_out_side_by_side(

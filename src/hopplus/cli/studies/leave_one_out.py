@@ -39,6 +39,7 @@ from hopplus.runs.progress import Progress
 from hopplus.runs.watchdog import say
 
 Pair = tuple[str, str]  # a row and the family that is left out
+AT_ONCE = "at-once"  # the run that has met none of the families
 SEARCHING = " + search"  # behind the name of a row that plays by one
 
 
@@ -59,6 +60,9 @@ class LeaveOneOut:
     first such row when not given."""
     families: tuple[str, ...] = ()
     """Families that are left out in turn; all of the game's when not given."""
+    at_once: bool = False
+    """Leave these families out all at once: one run of each row instead of one for every family,
+    and less to learn from."""
     game: GameConfig = field(default_factory=default_game)
     steps: int = 5_000_000
     """Environment steps of each seed of each run."""
@@ -111,7 +115,7 @@ class LeaveOneOut:
         lineups = [all_of(family, game) for family in families]
         best = BestResponses(config, lineups, episodes=self.trials, kinds=everyone)
         wanted = {
-            (name, family): replace(config, held_out=(family,))
+            (name, family): replace(config, held_out=families if self.at_once else (family,))
             for name, config in rows.items()
             for family in families
         }
@@ -205,7 +209,12 @@ class LeaveOneOut:
         return {pair: run for pair, run in found.items() if run and run.result()}
 
     def _open(self, pair: Pair, config: TrainConfig) -> RunFolder | None:
-        return find_run(self.runs.joinpath(*pair), config, "another --runs")
+        return find_run(self._path(pair), config, "another --runs")
+
+    def _path(self, pair: Pair) -> Path:
+        """Where the run is whose player has not met the family."""
+        row, family = pair
+        return self.runs / row / (AT_ONCE if self.at_once else family)
 
     def _train(
         self, wanted: Mapping[Pair, TrainConfig], everyone: Sequence[str], game: Game
@@ -213,23 +222,25 @@ class LeaveOneOut:
         """Train what is not done and try it, but for what another process is at."""
         with self._alone_in(self.runs):  # one process makes a run, and the others find it
             runs = {
-                pair: self._open(pair, config) or new_run(self.runs.joinpath(*pair), config)
+                pair: self._open(pair, config) or new_run(self._path(pair), config)
                 for pair, config in wanted.items()
             }
         rows = dict.fromkeys(name for name, _ in wanted)
         for number, name in enumerate(rows, 1):
-            undone = [run for (row, _), run in runs.items() if row == name and not run.result()]
-            for some in self._together(undone):
+            own = {pair: run for pair, run in runs.items() if pair[0] == name}
+            undone = dict.fromkeys(run for run in own.values() if not run.result())
+            for some in self._together(list(undone)):
                 left_out = LeftOut.of(some, everyone) if len(some) > 1 else None
                 for part in [some] if left_out else [[run] for run in some]:
-                    said = f"{len(part)} families" if left_out else part[0].path.name
+                    count = len(own) if self.at_once else len(part)
+                    said = f"{count} families" if count > 1 else part[0].path.name
                     what = f"{name} without {said}, row {number} of {len(rows)}"
                     try:
                         train_to_end(part, what, left_out)
                     except BusyError as error:
                         say(str(error))
                     else:
-                        self._play(game, {(name, run.path.name): run for run in part})
+                        self._play(game, {pair: run for pair, run in own.items() if run in part})
 
     def _together(self, runs: Sequence[RunFolder]) -> Iterator[Sequence[RunFolder]]:
         """Those that are to be trained side by side, none ahead of the others."""
