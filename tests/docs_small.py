@@ -61,6 +61,7 @@ SMALL = {
     "python -m benchmarks.faults": "--seeds 1 --faults none first-seat --healthy ppo"
     " --episodes 500 --steps 8192",
     "python -m benchmarks.methods": "--only ppo --steps 4096 --seeds 1",
+    "python -m benchmarks.methods --only parts": "--only blind --steps 32768 --trials 4",
     "python -m benchmarks.pretrained": "--only goal --prepare --episodes 64 --epochs 1",
     "python -m benchmarks.hop_setting": "--only ppo --steps 16384 --seeds 1 --no-references"
     " --trials 1 --trial-steps 128 --last 64",
