@@ -1,8 +1,5 @@
 """Every preset trains on every game. test_learner.py, test_search_presets.py and
-test_resume_parts.py have Stag-Hunt.
-
-Two updates of the larger ones compile for half a minute, so each of these has them on one of the
-games and is only traced on the other: that is where something that does not fit shows."""
+test_resume_parts.py have Stag-Hunt."""
 
 from dataclasses import replace
 from typing import Any
@@ -23,13 +20,6 @@ GAMES = {
     COIN: make_config(COIN, size=3, seats=3, coins=2, horizon=4),
 }
 PAIRS = {game: replace(config, seats=2) for game, config in GAMES.items()}
-TRACED = {
-    "lola": (COIN,),  # which test_lola.py has
-    # Their parts are those of HOP+, and they sit in trials as `ppo-memory` does.
-    **dict.fromkeys(["goal", "goal-trial", "hop-plus-trial"], (SNOW, COIN)),
-    **dict.fromkeys(["hop-plus", "hop", "one-step"], (SNOW,)),
-    **dict.fromkeys(["hop-plus-notes", "direct-om", "hop-plus-mcts"], (COIN,)),
-}
 
 
 def tiny(name: str, game: str) -> TrainConfig:
@@ -58,12 +48,6 @@ def tiny(name: str, game: str) -> TrainConfig:
 @pytest.mark.parametrize("name", PRESETS)
 def test_every_preset_trains(name: str, game: str) -> None:
     learner = make_learner(tiny(name, game), {})
-    if game in TRACED.get(name, ()):
-        first = jax.eval_shape(learner.init, jax.random.key(0))
-        after, metrics = jax.eval_shape(learner.update, first)
-        assert jax.tree.map(np.shape, after) == jax.tree.map(np.shape, first)
-        assert metrics["return_sum"].shape == (learner.game.seats,)
-        return
     before = now = begun(learner)
     now = replace(now, returns=now.returns[:, : learner.game.seats])
     update = jit(learner.update)
