@@ -418,16 +418,29 @@ def test_families_are_left_out_at_once(study: Study, capsys: pytest.CaptureFixtu
     assert study("--at-once") == 0
     assert len(study.trained) == 2
     line = ["leave-one-out", "ppo", "--at-once", *study.options, "--runs", str(study.runs / "b")]
+    capsys.readouterr()
     assert main(line) == 2  # nobody is left
-    assert "--held-out" in capsys.readouterr().err
+    assert "--at-once leaves nobody to learn among" in capsys.readouterr().err
+    assert study("--at-once", "--side-by-side", "2") == 2
+    assert "--at-once has one run for each row" in capsys.readouterr().err
+    assert (study.runs / "at-once.html").exists()
+    assert found["at_once"]
 
 
 def test_families_are_left_out_side_by_side(
     study: Study, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """But for what another process is at."""
+    study.stop_after = 0
+    assert study() == 130
+    study.stop_after = 99
+    with open_run(study.runs / "wide" / "family-shy").locked():
+        assert study("--side-by-side", "2") == 0
+    assert "wide/family-shy is being trained by another process" in capsys.readouterr().err
+    assert study.trained == EVERY[:3]
+    assert study.together == [2, 1]
     assert study("--side-by-side", "2") == 0
     assert study.trained == EVERY
-    assert study.together == [2, 2]
     capsys.readouterr()
     assert study("--side-by-side", "0") == 2
     assert "--side-by-side is 0" in capsys.readouterr().err

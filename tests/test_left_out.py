@@ -1,6 +1,7 @@
 """Runs that leave another family out each, in one program: the same as by themselves."""
 
 import json
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 
 from hopplus.config import MemoryConfig, NetConfig, PPOConfig, StagHuntConfig, TrainConfig
 from hopplus.games import make_game
+from hopplus.learning import train as train_module
 from hopplus.learning.from_run import new_run
 from hopplus.learning.left_out import LeftOut
 from hopplus.learning.train import Moment, by_run, train, train_side_by_side
@@ -115,6 +117,33 @@ def test_runs_that_stopped_apart(tmp_path: Path) -> None:
         train(runs[0], stop_after(3))
     with pytest.raises(RunError, match="not stopped at the same update"):
         train_side_by_side(runs, LeftOut.of(runs, EVERYONE))
+
+
+def test_a_number_that_is_not_finite_is_of_one_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And settings that are shown are each run's own."""
+    shown: list[str | None] = []
+
+    def record(number: int, config: TrainConfig, metrics: Any) -> dict[str, Any]:
+        return {"update": number, "steps": 32, "return_sum": [0.0, 0.0, float("nan"), 0.0]}
+
+    @contextmanager
+    def board(path: Path, config: TrainConfig, first: int) -> Any:
+        shown.append(config.seats)
+        yield
+
+    runs = runs_in(tmp_path)[:2]
+    together = LeftOut.of(runs, EVERYONE)
+    monkeypatch.setattr(train_module, "record_of", record)
+    monkeypatch.setattr(train_module, "tensorboard", board)
+    monkeypatch.setattr(train_module, "first_and_next", lambda *_: (None, lambda _: (None, None)))
+    with pytest.raises(RunError) as raised:
+        train_side_by_side(runs, together)
+    assert f"return_sum of update 1 (step 32) in {runs[1].path} is not" in str(raised.value)
+    assert "(--side-by-side 1)" in str(raised.value)
+    assert shown == [run.config().seats for run in runs]
+    assert not runs[0].metrics()
 
 
 def test_records_by_run() -> None:

@@ -94,28 +94,32 @@ def train_side_by_side(
         learning_in = learning_seats(config)
         pace = Pace(config.ppo.steps * config.seeds * len(runs))
         first = done * config.ppo.steps
-        shown = [held.enter_context(tensorboard(run.path, config, first)) for run in runs]
-        interrupted = held.enter_context(patient_interrupt())
-        for number in range(done + 1, config.updates + 1):
-            learning, metrics = update(learning)
-            record = record_of(number, config, metrics)
-            if name := spoilt(record):
-                raise RunError(_not_finite(name, record, runs[0]))
-            steps = (number - 1) * config.ppo.epochs * config.ppo.minibatches
-            rate, speed = float(learner.learning_rate(steps)), pace.lap()
-            records = by_run(record, len(runs))
-            for run, own, show, kept in zip(runs, records, shown, late, strict=True):
-                run.log(own)
-                show(training_curves(own, config, rate, speed), own["steps"])
-                kept.append(own)
-            compiled = compiled or time.monotonic() - began
-            on_update(_moment(record, learning_in))
-            stop = interrupted()
-            due = number == config.updates or number % config.checkpoint_every == 0
-            if stop or due or number in stages:
-                save(number, learning, [_score(kept, learning_in) for kept in late])
-            if stop and number < config.updates:
-                raise KeyboardInterrupt
+        with ExitStack() as meanwhile:
+            shown = [
+                meanwhile.enter_context(tensorboard(run.path, run.config(), first)) for run in runs
+            ]
+            interrupted = meanwhile.enter_context(patient_interrupt())
+            for number in range(done + 1, config.updates + 1):
+                learning, metrics = update(learning)
+                record = record_of(number, config, metrics)
+                steps = (number - 1) * config.ppo.epochs * config.ppo.minibatches
+                rate, speed = float(learner.learning_rate(steps)), pace.lap()
+                records = by_run(record, len(runs))
+                for run, own in zip(runs, records, strict=True):
+                    if name := spoilt(own):
+                        raise RunError(_not_finite(name, own, run, alone=len(runs) == 1))
+                for run, own, show, kept in zip(runs, records, shown, late, strict=True):
+                    run.log(own)
+                    show(training_curves(own, config, rate, speed), own["steps"])
+                    kept.append(own)
+                compiled = compiled or time.monotonic() - began
+                on_update(_moment(record, learning_in))
+                stop = interrupted()
+                due = number == config.updates or number % config.checkpoint_every == 0
+                if stop or due or number in stages:
+                    save(number, learning, [_score(kept, learning_in) for kept in late])
+                if stop and number < config.updates:
+                    raise KeyboardInterrupt
         spent = time.monotonic() - began
         after_first = (config.updates - done - 1) * config.ppo.steps * config.seeds * len(runs)
         together = {
@@ -140,8 +144,8 @@ def _found(
     steps = {found[1].step if found else None for found in each}
     if len(steps) > 1 or None in steps:
         raise RunError(
-            f"{runs[0].path} and others were not stopped at the same update: go on with each by"
-            " hopplus resume"
+            f"{runs[0].path} and others were not stopped at the same update: go on with one after"
+            " the other (--side-by-side 1)"
         )
     learnings, saved = zip(*(found for found in each if found), strict=True)
     return left_out.joined(learnings), saved[0]
@@ -197,12 +201,14 @@ def record_of(number: int, config: TrainConfig, metrics: dict[str, Any]) -> dict
     }
 
 
-def _not_finite(name: str, record: dict[str, Any], run: RunFolder) -> str:
+def _not_finite(name: str, record: dict[str, Any], run: RunFolder, *, alone: bool) -> str:
     good = "there is no checkpoint before it"
     if steps := steps_of(run.checkpoints):
         good = f"the last good checkpoint is {run.checkpoints / str(steps[-1])}"
     when = f"update {record['update']} (step {record['steps']:,})"
-    return f"the {name} of {when} is not a finite number; {good}"
+    whose = "" if alone else f" in {run.path}"
+    others = "" if alone else "; the others can go on one after the other (--side-by-side 1)"
+    return f"the {name} of {when}{whose} is not a finite number; {good}{others}"
 
 
 def _score(late: Iterable[dict[str, Any]], seats: list[int]) -> float | None:

@@ -62,6 +62,15 @@ def locked(folder: Path, *, wait: bool = False) -> Iterator[None]:
         yield
 
 
+def is_busy(folder: Path) -> bool:
+    """Whether another process keeps this one from it now."""
+    try:
+        with locked(folder):
+            return False
+    except BusyError:
+        return True
+
+
 class Saved(NamedTuple):
     """A checkpoint read back."""
 

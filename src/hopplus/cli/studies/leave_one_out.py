@@ -21,6 +21,7 @@ from hopplus.config import (
     TrainConfig,
     check_range,
     default_game,
+    to_json,
 )
 from hopplus.evaluation.best_response import BestResponses
 from hopplus.evaluation.leave_one_out import FamilyTrials, Table, all_of
@@ -34,7 +35,7 @@ from hopplus.players.actor import make_actor
 from hopplus.players.scripted import mixed_names
 from hopplus.report.pages.leave_one_out import leave_one_out_page
 from hopplus.runs.checkpoint import steps_of
-from hopplus.runs.folder import BusyError, RunFolder, clear_errors, locked
+from hopplus.runs.folder import BusyError, RunFolder, clear_errors, is_busy, locked
 from hopplus.runs.progress import Progress
 from hopplus.runs.watchdog import say
 
@@ -149,14 +150,21 @@ class LeaveOneOut:
         )
         lines = [f"not done: {name} without {family}" for name, family in undone]
         lines += ["best responses sit in seat 0"] * (self.seat != 0)
+        lines += [f"the {len(families)} families were left out all at once"] * self.at_once
+        if any(name.endswith(SEARCHING) for name in table.rows):
+            lines.append(f"with a search {self.search_trials} trials, without {self.trials:,}")
         return show(
             leave_one_out_page(f"hopplus leave-one-out: {self.runs}", table, lines),
             as_json=self.json,
-            html=self.runs / "leave-one-out.html",
+            html=self.runs / f"{AT_ONCE if self.at_once else 'leave-one-out'}.html",
             undone=undone,
             seeds=list(config.seed_numbers),
             steps=self.steps,
             best_steps=config.steps,
+            at_once=self.at_once,
+            trials=self.trials,
+            search=to_json(self.search),
+            search_trials=self.search_trials,
         )
 
     @property
@@ -170,7 +178,12 @@ class LeaveOneOut:
             raise ConfigError(
                 f"--families has {wrong[0]!r}, and the families are {', '.join(known)}"
             )
-        return tuple(dict.fromkeys(self.families)) or known
+        families = tuple(dict.fromkeys(self.families)) or known
+        if self.at_once and len(families) == len(known):
+            raise ConfigError("--at-once leaves nobody to learn among: give some --families")
+        if self.at_once and self.side_by_side:
+            raise ConfigError("--side-by-side is given, but --at-once has one run for each row")
+        return families
 
     def _rows(self, family: str) -> dict[str, TrainConfig]:
         """The settings of every row, with one of the families left out."""
@@ -229,11 +242,14 @@ class LeaveOneOut:
         for number, name in enumerate(rows, 1):
             own = {pair: run for pair, run in runs.items() if pair[0] == name}
             undone = dict.fromkeys(run for run in own.values() if not run.result())
-            for some in self._together(list(undone)):
+            busy = [run for run in undone if is_busy(run.path)]
+            for run in busy:
+                say(f"{run.path} is being trained by another process")
+            for some in self._together([run for run in undone if run not in busy]):
                 left_out = LeftOut.of(some, everyone) if len(some) > 1 else None
                 for part in [some] if left_out else [[run] for run in some]:
-                    count = len(own) if self.at_once else len(part)
-                    said = f"{count} families" if count > 1 else part[0].path.name
+                    met = [pair[1] for pair, run in own.items() if run in part]
+                    said = f"{len(met)} families" if len(met) > 1 else met[0]
                     what = f"{name} without {said}, row {number} of {len(rows)}"
                     try:
                         train_to_end(part, what, left_out)
