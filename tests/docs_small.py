@@ -63,7 +63,7 @@ SMALL = {
     "python -m benchmarks.methods": "--only ppo --steps 4096 --seeds 1",
     "python -m benchmarks.methods --only parts": "--only blind --steps 32768 --trials 4",
     "python -m benchmarks.pretrained": "--only goal --prepare --episodes 64 --epochs 1",
-    "python -m benchmarks.hop_setting": "--only ppo --steps 16384 --seeds 1 --no-references"
+    "python -m benchmarks.hop_setting": "--only ppo --steps 28672 --seeds 1 --no-references"
     " --trials 1 --trial-steps 128 --last 64",
     "make": "--dry-run",  # what it would do; `make test` is what runs this
     "pytest": "--collect-only --quiet",  # `make test` runs them all
