@@ -212,8 +212,8 @@ def test_a_ladder_is_climbed_though_it_was_stopped(climbed: Path) -> None:
 def test_again_trains_nothing(
     climbed: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def refuse(run: RunFolder, show: object) -> None:
-        raise AssertionError(f"{run.path} is trained again")
+    def refuse(runs: list[RunFolder], *_: object) -> None:
+        raise AssertionError(f"{runs[0].path} is trained again")
 
     monkeypatch.setattr(train, "train_side_by_side", refuse)
     assert again(climbed) == 0

@@ -248,8 +248,8 @@ class LeaveOneOut:
             for some in self._together([run for run in undone if run not in busy]):
                 left_out = LeftOut.of(some, everyone) if len(some) > 1 else None
                 for part in [some] if left_out else [[run] for run in some]:
-                    met = [pair[1] for pair, run in own.items() if run in part]
-                    said = f"{len(met)} families" if len(met) > 1 else met[0]
+                    strangers = [pair[1] for pair, run in own.items() if run in part]
+                    said = f"{len(strangers)} families" if len(strangers) > 1 else strangers[0]
                     what = f"{name} without {said}, row {number} of {len(rows)}"
                     try:
                         train_to_end(part, what, left_out)
