@@ -385,7 +385,7 @@ def test_processes_share_the_work(study: Study, capsys: pytest.CaptureFixture[st
 def test_rows_with_models_are_tried_with_a_search_too(
     study: Study, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    look = ["--search.simulations", "2", "--search-trials", "3"]
+    look = ["--search.simulations", "2", "--search-trials", "4"]  # as many as without
     assert study("--json", *look) == 0
     assert list(json.loads(capsys.readouterr().out)["rows"]) == ["ppo", "wide"]  # without models
     study.row = "wide=ppo --parts opponent --net.hidden 8"
@@ -395,7 +395,10 @@ def test_rows_with_models_are_tried_with_a_search_too(
     assert list(json.loads(capsys.readouterr().out)["rows"]) == ["ppo", "wide", "wide + search"]
     each = [f"wide/{family}" for family in FAMILIES]
     assert sorted(study.played) == sorted([*EVERY, *each])
-    assert study.searched == [(2, 3)] * 2  # simulations, trials
+    assert study.searched == [(2, 4)] * 2  # simulations, trials
+    assert study("--search.simulations", "3", "--search-trials", "4") == 0
+    assert study.searched[2:] == [(3, 4)] * 2  # another search is another row
+    capsys.readouterr()
     study.row = "wide=ppo --parts opponent --ppo.trial-discount 1"
     study.runs = study.runs / "later"
     assert study(*look) == 2
