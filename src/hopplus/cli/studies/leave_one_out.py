@@ -150,7 +150,8 @@ class LeaveOneOut:
         )
         lines = [f"not done: {name} without {family}" for name, family in undone]
         lines += ["best responses sit in seat 0"] * (self.seat != 0)
-        lines += [f"the {len(families)} families were left out all at once"] * self.at_once
+        if self.at_once and len(families) > 1:
+            lines.append(f"the {len(families)} families were left out all at once")
         if any(name.endswith(SEARCHING) for name in table.rows):
             lines.append(f"with a search {self.search_trials} trials, without {self.trials:,}")
         return show(
