@@ -46,7 +46,10 @@ def two_updates(learner: Learner) -> tuple[Learning, Learning, dict[str, Any]]:
     return found
 
 
-ELSEWHERE = ("goal", "hop-plus", "hop-plus-trial", "inequity", "liam", "lola", "social-influence")
+ELSEWHERE = (
+    *("goal", "hop-plus", "hop-plus-memory", "hop-plus-trial"),
+    *("inequity", "liam", "lola", "social-influence"),
+)
 BY_PPO = [n for n, c in PRESETS.items() if n not in ELSEWHERE and not c.search.simulations]
 
 

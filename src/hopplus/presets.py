@@ -1,5 +1,7 @@
 """Named experiments: configurations, and nothing else."""
 
+from dataclasses import replace
+
 from hopplus.config import (
     LARGE,
     BeliefConfig,
@@ -48,6 +50,26 @@ FORESEEING = GoalLearnerConfig(
 )
 FORETOLD = OpponentLearnerConfig(
     net=NetConfig(hidden=128), fits=64, batch=256, learning_rate=1e-3, anneal=True
+)
+
+IN_TRIALS = TrainConfig(
+    net=NetConfig(kind="centred", hidden=128),
+    parts=("opponent", "goal", "world", "imagination"),
+    goal=FORESEEING,
+    opponent=FORETOLD,
+    world=WorldLearnerConfig(fits=48, anneal=True),
+    ppo=PPOConfig(
+        games=1024,
+        unroll=32,
+        epochs=2,
+        minibatches=64,
+        learning_rate=1e-3,
+        clip=0.3,
+        value_weight=0.15,
+    ),
+    trial=5,
+    train_against="all",
+    steps=16_000_000,
 )
 
 
@@ -135,24 +157,14 @@ PRESETS: Registry[TrainConfig] = Registry(
             ),
             steps=500_000,
         ),
-        "hop-plus-trial": TrainConfig(
-            net=NetConfig(kind="centred", hidden=128),
-            parts=("opponent", "goal", "world", "imagination"),
-            goal=FORESEEING,
-            opponent=FORETOLD,
-            world=WorldLearnerConfig(fits=48, anneal=True),
-            ppo=PPOConfig(
-                games=1024,
-                unroll=32,
-                epochs=2,
-                minibatches=64,
-                learning_rate=1e-3,
-                clip=0.3,
-                value_weight=0.15,
-            ),
-            trial=5,
-            train_against="all",
-            steps=16_000_000,
+        "hop-plus-trial": IN_TRIALS,
+        # Among families of co-players that it has never met this comes furthest, in all games.
+        "hop-plus-memory": replace(
+            IN_TRIALS,
+            parts=("opponent", "world", "imagination"),
+            goal=GoalLearnerConfig(),
+            memory=MemoryConfig(kind="trial"),
+            train_against="population",
         ),
         "direct-om": _learning_from(SEARCH, "opponent"),
         "hop": _learning_from(SEARCH, "opponent", "belief"),
@@ -180,6 +192,7 @@ ABOUT: Registry[str] = Registry(
         "hop-plus": "HOP+: goals, opponents, a world model and imagination along with PPO",
         "hop-plus-notes": "HOP+ as the research notes ran it, with what made their value loss rise",
         "hop-plus-trial": "HOP+ with goals that foresee acts, of one seat among drawn co-players",
+        "hop-plus-memory": "HOP+ with a memory instead of goals, of one seat among a population",
         "direct-om": "learns from a search in which models of the others know no goals",
         "hop": "HOP: learns from a search in which the others have goals drawn from a belief",
         "hop-plus-mcts": "learns from a search in which the others have the goals it infers",

@@ -233,16 +233,15 @@ class TrainConfig(Settings):
         """That there is one answer to what a player makes of the others."""
         held = self.context is None or (isinstance(self.context, str) and self.context != "")
         check(held, "--context", self.context, "a name, or module:attribute")
-        asked = self._contexts_asked
-        if len(asked) > 1:
+        asked, names = self._contexts_asked, self.context_names
+        if len(asked.keys() - (set(names) if self.context else ())) > 1:
             rest = " ".join(part for part in self.parts if part not in CONTEXT_PARTS.values())
             raise ConfigError(
                 f"{' and '.join(asked.values())} each say what a player makes of the others: give"
-                f" one, such as --parts {rest or 'with neither'}"
+                f" one, such as --parts {rest or 'with neither'}, or join them by --context"
             )
-        names = self.context_names
-        if self.context and asked and not asked.keys() & set(names):
-            said = next(iter(asked.values()))
+        if self.context and (left := asked.keys() - set(names)):
+            said = asked[min(left)]
             raise ConfigError(f"--context is {self.context} but {said} is given too: leave one out")
         needs = {"recurrent": "--memory.kind"}
         needs |= {context: f"--parts {part}" for context, part in CONTEXT_PARTS.items()}
