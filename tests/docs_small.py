@@ -96,6 +96,11 @@ _WIDE = (
     "--net.kind centred --net.hidden 128 --ppo.games 1024 --ppo.unroll 32 --ppo.minibatches 64"
     " --ppo.epochs 2 --ppo.learning-rate 1e-3 --ppo.clip 0.3"
 )
+_EIGHT = (
+    "family-alternating family-follower family-cautious family-shy family-impatient"
+    " family-resentful family-grateful family-slow"
+)
+_ROWS = f"ppo {_WIDE} ppo-memory {_WIDE} liam {_WIDE} hop-plus-trial"
 # Not run, and why. What hopplus itself is asked is still read as a command line.
 NOT_RUN = {
     "pip install .": "installs",
@@ -107,8 +112,14 @@ NOT_RUN = {
     "tensorboard --logdir runs": "another program, which may not be there",
     "hopplus bench update --curve": "compiles HOP+ ten times; `bench update` is run in README.md",
     "python -m benchmarks.breakdown --update hop-plus-mcts": "takes ten minutes",
-    f"hopplus leave-one-out ppo {_WIDE} ppo-memory {_WIDE} liam {_WIDE} hop-plus-trial"
-    " --game.size 8 --steps 16e6 --seed 100": "rows cannot be made small",
+    f"hopplus leave-one-out {_ROWS} --game.size 8 --steps 16e6 --seed 100": (
+        "rows cannot be made small"
+    ),
+    **{
+        f"hopplus leave-one-out {_ROWS} hop-plus-memory --game {game}-v1 --families {_EIGHT}"
+        f" --at-once --steps 6e6 --seed 100 --runs runs/{game[:4]}": "rows cannot be made small"
+        for game in ("snowdrift", "coin")
+    },
 }
 
 
