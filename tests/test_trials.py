@@ -258,6 +258,19 @@ def test_a_run(
     refused(online, "cannot go on learning there", capsys)
 
 
+def test_a_belief_is_joined_with_a_memory() -> None:
+    """What each says stands in its place, and models of the others are told the belief."""
+    both = joined(
+        replace(
+            CONFIG, parts=("opponent", "belief"), ppo=PPOConfig(games=6), context="belief+recurrent"
+        )
+    )
+    belief, memory = both.contexts
+    assert both.size == belief.size + memory.size and both.learned_by_policy
+    said = jnp.arange(both.size, dtype=jnp.float32)
+    assert (both.about_others(said) == belief.about_others(said[: belief.size])).all()
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -271,6 +284,8 @@ def test_a_run(
         ("goal-trial --context goals+episodes", "goals is not joined"),
         ("goal --trial 3 --ppo.trial-discount 1", "give --goal.across"),
         ("ppo-memory --context oracle", "leave one out"),
+        ("belief --trial 3 --memory.kind trial", "or join them by --context"),
+        ("belief --trial 3 --memory.kind trial --context belief", "leave one out"),
         ("ppo --trial 2 --context episodes+nobody", "no context 'nobody'"),
     ],
 )
