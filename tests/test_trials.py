@@ -266,7 +266,8 @@ def test_a_belief_is_joined_with_a_memory() -> None:
         )
     )
     belief, memory = both.contexts
-    assert both.size == belief.size + memory.size and both.learned_by_policy
+    assert both.size == belief.size + memory.size
+    assert both.learned_by_policy
     said = jnp.arange(both.size, dtype=jnp.float32)
     assert (both.about_others(said) == belief.about_others(said[: belief.size])).all()
 
