@@ -1,10 +1,12 @@
 """The games as PettingZoo parallel environments: the one place where seats have names."""
 
 import dataclasses
+import math
 import secrets
+from functools import partial
+from itertools import pairwise
 from typing import Any
 
-import equinox as eqx
 import gymnasium
 import jax
 import jax.numpy as jnp
@@ -17,24 +19,42 @@ from hopplus.games.game import Game, check_board, drawings_of, views
 from hopplus.games.grid import STAY
 from hopplus.games.picture import picture
 from hopplus.games.render import Frame, terminal
-from hopplus.types import Outcome, State, View
+from hopplus.types import Outcome, State
 
 Observation = dict[str, np.ndarray]
 RENDER_MODES = ("ansi", "rgb_array")
 
 
-@eqx.filter_jit
-def _start(game: Game, key: jax.Array) -> tuple[State, View]:
+# A step is a program and one array for the host: what is small waits for calls, not for sums.
+@partial(jax.jit, static_argnums=0)
+def _start(game: Game, seed: np.uint32) -> tuple[State, jax.Array, jax.Array]:
+    key = jax.random.key(seed)
     state = game.init(key)
-    return state, views(game, state)
+    later = jax.random.fold_in(key, 1)  # of the steps: boards stay those of the seed
+    return state, jax.random.key_data(later), _packed(game, state)
 
 
-@eqx.filter_jit
+@partial(jax.jit, static_argnums=0)
 def _step(
-    game: Game, state: State, joint: jax.Array, key: jax.Array
-) -> tuple[State, View, Outcome]:
-    state, outcome = game.step(state, joint, key)
-    return state, views(game, state), outcome
+    game: Game, state: State, key: jax.Array, joint: jax.Array | np.ndarray
+) -> tuple[State, jax.Array, jax.Array]:
+    key, key_step = jax.random.split(jax.random.wrap_key_data(key))
+    state, outcome = game.step(state, jnp.asarray(joint), key_step)
+    return state, jax.random.key_data(key), _packed(game, state, outcome)
+
+
+@partial(jax.jit, static_argnums=0)
+def _packed(game: Game, state: State, outcome: Outcome | None = None) -> jax.Array:
+    """[N, ...] float32 what each seat sees, and whether it is there or how its step went, one after
+    the other: see `HopplusEnv._unpacked`."""
+    view = views(game, state)
+    found = [view.planes, view.legal, view.time, view.last_actions]
+    if outcome is None:
+        found += [game.present(state)]
+    else:
+        found += [outcome.reward, outcome.left | outcome.done, outcome.illegal]
+    rows = [one.reshape(game.seats, -1).astype(jnp.float32) for one in found]
+    return jnp.concatenate(rows, axis=1)
 
 
 class HopplusEnv(ParallelEnv[str, Observation, int]):
@@ -65,6 +85,8 @@ class HopplusEnv(ParallelEnv[str, Observation, int]):
             n: gymnasium.spaces.Discrete(actions) for n in self._seat
         }
         self._observation_spaces = {n: self._observation_space() for n in self._seat}
+        ends = np.cumsum([0, math.prod(game.shape), actions, 1, game.seats, 3]).tolist()
+        self._places = [slice(*pair) for pair in pairwise(ends)]  # in what a step gives
         self._state: State = None
         self._rng = np.random.default_rng(secrets.randbits(64))
 
@@ -92,19 +114,17 @@ class HopplusEnv(ParallelEnv[str, Observation, int]):
         if seed is not None:
             self._rng = np.random.default_rng(seed)
         layout = (options or {}).get("layout")
-        key = jax.random.key(int(self._rng.integers(2**32)))
-        self._key = jax.random.fold_in(key, 1)  # of the steps: boards stay those of the seed
-        if layout is None:
-            self._state, view = _start(self.game, key)
-        else:
+        self._state, self._key, packed = _start(
+            self.game, self._rng.integers(2**32, dtype=np.uint32)
+        )
+        if layout is not None:
             self._state = self.game.parse(layout)
-            view = views(self.game, self._state)
-        present = np.asarray(self.game.present(self._state))
+            packed = _packed(self.game, self._state)
+        observations, (present,) = self._unpacked(packed)
         self.agents = [name for name, seat in self._seat.items() if present[seat]]
         self._returns = np.zeros(self.game.seats)
         self._steps = 0
         self._doing = ("",) * self.game.seats
-        observations = self._observations(view)
         return {n: observations[n] for n in self.agents}, {n: {} for n in self.agents}
 
     def step(
@@ -126,39 +146,42 @@ class HopplusEnv(ParallelEnv[str, Observation, int]):
         joint = np.full(self.game.seats, STAY, np.int32)
         for name in playing:
             joint[self._seat[name]] = actions.get(name, STAY)
-        self._key, key = jax.random.split(self._key)
-        self._state, view, outcome = _step(self.game, self._state, jnp.asarray(joint), key)
-        outcome = jax.device_get(outcome)
-        observations = self._observations(view)
-        self._returns = self._returns + outcome.reward
+        self._state, self._key, packed = _step(self.game, self._state, self._key, joint)
+        observations, (reward, left, illegal) = self._unpacked(packed)
+        self._returns = self._returns + reward
         self._steps += 1
         self._doing = tuple(
-            self.game.action_names[STAY if outcome.illegal[seat] else joint[seat]]
+            self.game.action_names[STAY if illegal[seat] else joint[seat]]
             if name in playing
             else ""
             for name, seat in self._seat.items()
         )
-        ended = {n: bool(outcome.left[self._seat[n]] or outcome.done) for n in playing}
+        ended = {n: bool(left[self._seat[n]]) for n in playing}
         self.agents = [n for n in playing if not ended[n]]
         return (
             {n: observations[n] for n in playing},
-            {n: float(outcome.reward[self._seat[n]]) for n in playing},
+            {n: float(reward[self._seat[n]]) for n in playing},
             ended,
             dict.fromkeys(playing, False),
-            {n: {"illegal": bool(outcome.illegal[self._seat[n]])} for n in playing},
+            {n: {"illegal": bool(illegal[self._seat[n]])} for n in playing},
         )
 
-    def _observations(self, view: View) -> dict[str, Observation]:
-        seen = jax.device_get(view)
+    def _unpacked(self, packed: jax.Array) -> tuple[dict[str, Observation], np.ndarray]:
+        """What each sees; and of a start [1, N] whether it is there, of a step [3, N] its reward,
+        whether it is gone, and whether its act was illegal."""
+        found = np.array(packed)
+        planes, legal, time, last, step = (found[:, place] for place in self._places)
+        planes = planes.reshape(-1, *self.game.shape)
+        legal, last = legal.astype(np.int8), last.astype(np.int32)
         return {
             name: {
-                "observation": seen.planes[seat].copy(),
-                "action_mask": seen.legal[seat].astype(np.int8),
-                "time": seen.time[seat].reshape(1).copy(),
-                "last_actions": seen.last_actions[seat].copy(),
+                "observation": planes[seat],
+                "action_mask": legal[seat],
+                "time": time[seat],
+                "last_actions": last[seat],
             }
             for name, seat in self._seat.items()
-        }
+        }, step.T
 
     def render(self) -> np.ndarray | str | None:
         """The board as text or as a picture, [height, width, 3] uint8, by `render_mode`."""
