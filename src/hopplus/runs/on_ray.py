@@ -53,13 +53,13 @@ class OnRay:
                     f"--{kind.lower()}s-per-run is {count:g}, and Ray has {known.get(kind, 0):g}"
                 )
         # A process for each run: JAX keeps the memory of a GPU until its process ends.
-        self._remote = ray.remote(_attempt).options(
+        self._remote = ray.remote(
             num_cpus=cpus,
             num_gpus=float(needs["GPU"]),
             max_calls=1,
             max_retries=0,  # what is lost is submitted anew below, which tells why
             runtime_env={"env_vars": told},
-        )
+        )(_attempt)
 
     def execute(
         self, tasks: Sequence[Task], after: Callable[[Task], object] = lambda task: None
