@@ -36,7 +36,8 @@ class OnRay:
             ) from None
         self._ray: Any = ray
         told = {name: value for name, value in os.environ.items() if name.startswith(OURS)}
-        if not ray.is_initialized():
+        self._own = not ray.is_initialized()
+        if self._own:
             # What Ray has to say is about Ray; what came of a run is in its folder.
             quiet = {"log_to_driver": False, "logging_level": "error", "include_dashboard": False}
             try:
@@ -116,12 +117,13 @@ class OnRay:
 
     def _stop(self, refs: Sequence[Any]) -> None:
         """Have all of them save and end."""
-        if not refs:
-            return
         say("saving the runs; Ctrl-C once more does not wait for it")
         for one in refs:
             self._ray.cancel(one)
-        self._ray.wait(list(refs), num_returns=len(refs), timeout=SAVING)
+        if refs:
+            self._ray.wait(list(refs), num_returns=len(refs), timeout=SAVING)
+        if self._own:  # after Ctrl-C the process ends without more ado
+            self._ray.shutdown()
 
 
 def _attempt(task: Task, folder: str) -> str | None:
