@@ -177,7 +177,7 @@ def _flags(runs: Sequence[RunFolder], tell: Tell, file: Path) -> None:
 def test_what_fails_is_told_and_the_others_go_on(cluster: Nodes, tmp_path: Path) -> None:
     runs = [new_run(tmp_path / name, SMALL) for name in ("dies", "fails", "works")]
     tries, told = tmp_path / "tries", tmp_path / "told"
-    works = [partial(_die, tries=tries), _refuse, partial(_flags, file=told)]
+    works: list[Any] = [partial(_die, tries=tries), _refuse, partial(_flags, file=told)]
     tasks = [Task(run.path.name, (run,), work) for run, work in zip(runs, works, strict=True)]
     after: list[str] = []
     failed = dict(OnRay().execute(tasks, lambda task: after.append(task.what)))

@@ -167,6 +167,7 @@ def test_again_trains_nothing_and_names_the_best(
         (["ppo", "--over", "keep=1,2", "--address", "a:1"], "--address is given without --engine"),
         (["ppo", "--over", "keep='1"], "whose quotes do not end"),
         (["no.toml"], "cannot read no.toml"),
+        (["ppo", "--net.hidden", "8"], "quote it with the preset, as 'ppo --net.hidden ...'"),
     ],
 )
 def test_wrong_input_is_one_sentence_and_makes_nothing(
@@ -243,7 +244,7 @@ class Standin:
             raise KeyboardInterrupt
         if run.path.name == self.fails:
             raise RunError("the value loss is not a finite number")
-        config = run.config()
+        config: Any = run.config()
         self.trained.append((run.path.name, config.steps))
         worth = 100 * config.ppo.entropy + config.game.size
         for number in range(len(run.metrics()) + 1, config.updates + 1):
@@ -372,10 +373,10 @@ def test_done_running_and_best_so_far_are_told(
     """One after the other; a run that another process holds is left to it."""
     runs = [new_run(tmp_path / name, PRESETS["ppo"]) for name in ("a", "b", "c")]
 
-    def work(some: Sequence[RunFolder], tell: Tell) -> None:
-        with some[0].locked():
+    def work(runs: Sequence[RunFolder], tell: Tell) -> None:
+        with runs[0].locked():
             tell(4096, "return 1.00")
-            some[0].write_result({"mean_return": float(ord(some[0].path.name))})
+            runs[0].write_result({"mean_return": float(ord(runs[0].path.name))})
 
     tasks = [Task(run.path.name, (run,), work) for run in runs]
     assert best_so_far(tasks) == ""
@@ -391,6 +392,12 @@ def test_done_running_and_best_so_far_are_told(
     assert Here().execute(tasks) == []
     assert best_so_far(tasks) == "best so far 99.00 (c)"
     assert "training b, 2 of 3" in capsys.readouterr().err
+
+
+def test_documents_show_the_example() -> None:
+    root = Path(__file__).parents[1]
+    shown = (root / "examples" / "sweep.toml").read_text().partition("\n\n")[2]
+    assert f"```text\n{shown}```" in (root / "docs" / "sweeps.md").read_text(encoding="utf-8")
 
 
 def test_values_of_an_axis() -> None:

@@ -39,6 +39,7 @@ class OnRay:
         self._own = not ray.is_initialized()
         if self._own:
             # What Ray has to say is about Ray; what came of a run is in its folder.
+            os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # tells nobody about it
             quiet = {"log_to_driver": False, "logging_level": "error", "include_dashboard": False}
             try:
                 ray.init(address=address, **quiet)
@@ -46,17 +47,19 @@ class OnRay:
                 why = str(error).strip().partition("\n")[0]
                 raise ConfigError(f"no Ray at {address or 'this machine'}: {why}") from None
         os.environ.setdefault(PREALLOCATE, "false")  # a GPU is for the workers
-        known = ray.cluster_resources()
-        needs = {"CPU": cpus, "GPU": bool(known.get("GPU")) if gpus is None else gpus}
+        nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+        most = {kind: max(node.get(kind, 0.0) for node in nodes) for kind in ("CPU", "GPU")}
+        needs = {"CPU": cpus, "GPU": min(1.0, most["GPU"]) if gpus is None else gpus}
         for kind, count in needs.items():
-            if count > known.get(kind, 0):
+            if count > most[kind]:  # it would wait for ever
                 raise ConfigError(
-                    f"--{kind.lower()}s-per-run is {count:g}, and Ray has {known.get(kind, 0):g}"
+                    f"--{kind.lower()}s-per-run is {count:g}, and no node has more than"
+                    f" {most[kind]:g}"
                 )
         # A process for each run: JAX keeps the memory of a GPU until its process ends.
         self._remote = ray.remote(
             num_cpus=cpus,
-            num_gpus=float(needs["GPU"]),
+            num_gpus=needs["GPU"],
             max_calls=1,
             max_retries=0,  # what is lost is submitted anew below, which tells why
             runtime_env={"env_vars": told},
@@ -69,7 +72,7 @@ class OnRay:
         if not todo:
             return []
         failed: list[Failed] = []
-        lost: dict[str, list[int]] = {}  # by task, the updates it had come to each time
+        lost: dict[Task, list[int]] = {}  # the updates that each had come to when it was
         waiting = {self._submit(task): task for task in todo}
         what, total = f"training {len(tasks)} runs on Ray", sum(task.steps for task in tasks)
         where = todo[0].runs[0].path.parent
@@ -87,7 +90,7 @@ class OnRay:
                         except self._ray.exceptions.RayTaskError:  # of what it did
                             raise
                         except self._ray.exceptions.RayError as error:
-                            why = self._lost(task, lost.setdefault(task.what, []), error)
+                            why = self._lost(task, lost.setdefault(task, []), error)
                             if why is None:
                                 waiting[self._submit(task)] = task
                                 continue
@@ -96,7 +99,8 @@ class OnRay:
                         else:
                             failed.append(Failed(task, why))
                     best = best_so_far(tasks) if over else best
-                    _show(progress, tasks, list(waiting.values()), best)
+                    done = len(tasks) - len(waiting) - len(failed)
+                    _show(progress, tasks, done, list(waiting.values()), best)
         except BaseException:
             self._stop(list(waiting))
             raise
@@ -133,11 +137,13 @@ def _attempt(task: Task, folder: str) -> str | None:
     return attempt(task, lambda steps, note: None, PATIENCE)
 
 
-def _show(progress: Progress, tasks: Sequence[Task], left: Sequence[Task], best: str) -> None:
+def _show(
+    progress: Progress, tasks: Sequence[Task], done: int, left: Sequence[Task], best: str
+) -> None:
     """How far all are, by their logs, in which those count too whose workers died."""
     steps = sum(task.runs[0].steps_logged() for task in tasks)
     running = sum(is_busy(task.runs[0].path) for task in left)
-    counts = f"{len(tasks) - len(left)} of {len(tasks)} runs done, {running} running"
+    counts = f"{done} of {len(tasks)} runs done, {running} running"
     note = ", ".join(filter(None, [counts, best]))
     if steps and (steps > progress.done or note != progress.note):
         progress.advance(max(0, steps - progress.done), note)

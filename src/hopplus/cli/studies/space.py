@@ -32,10 +32,6 @@ class Axis:
     ends: tuple[float, float] | None = None
     log: bool = False  # whether every factor is as likely, instead of every difference
 
-    @property
-    def is_foreign(self) -> bool:
-        return self.option in FOREIGN
-
     def draw(self, rng: np.random.Generator, whole: bool) -> str:
         """One of the values; of a range one with few digits, so that a folder's name tells all."""
         if self.ends is None:
@@ -119,7 +115,7 @@ def grid(axes: Sequence[Axis]) -> list[Setting]:
 def draw(axes: Sequence[Axis], count: int, seed: int, like: TrainConfig) -> list[Setting]:
     """So many settings drawn from the axes, which with more are the first of them; those that are
     drawn twice are there once."""
-    drawn = []
+    drawn: list[Setting] = []
     for number in range(count):
         rng = np.random.default_rng([seed, number])
         whole = {axis.option: isinstance(value_of(like, axis.option), int) for axis in axes}
@@ -163,7 +159,7 @@ def name_settings(settings: Sequence[Setting]) -> dict[str, Setting]:
         option: one if last.count(one) == 1 else option
         for option, one in zip(options, last, strict=True)
     }
-    named = {}
+    named: dict[str, Setting] = {}
     for setting in settings:
         pairs = [f"{short[option]}={value}" for option, value in setting.items()]
         name = re.sub(r"[^\w.=+-]+", "-", "+".join(pairs))

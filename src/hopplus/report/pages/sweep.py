@@ -53,6 +53,12 @@ def sweep_page(title: str, found: Sequence[Contestant], failed: Mapping[str, str
     steps = {one.run.steps for one in found}
     if len(steps) > 1:
         lines.append("those that were trained for longer stand first")
+    lines += [
+        f"⚠ {own[0].name}: {Translations()(one)}"
+        for own in tables.values()
+        for one in own[0].run.warnings()
+        if not one.text.startswith("few seeds")
+    ]
     lines += [f"not done: {name}: {why}" for name, why in failed.items()]
     sections: list[Section] = []
     payload: list[dict[str, Any]] = []
@@ -105,9 +111,12 @@ def _answer(table: str, ranked: Sequence[Contestant]) -> str:
 
 def _settings(title: str, ranked: Sequence[Contestant]) -> Section:
     """Everyone's figures, the best first."""
+
+    def value(option: str) -> Callable[[Contestant], Any]:
+        return lambda one: one.setting[option]
+
     columns: dict[str | Column, Callable[[Contestant], Any]] = {
-        Column(option, words=True): lambda one, option=option: one.setting[option]
-        for option in ranked[0].setting
+        Column(option, words=True): value(option) for option in ranked[0].setting
     }
     columns |= {
         Column("return ± 95%", absent="?"): lambda one: one.run.mean_return,
@@ -131,7 +140,7 @@ def _effects(ranked: Sequence[Contestant]) -> Section | None:
                 means.setdefault(one.setting[option], []).append(one.run.mean_return.mean)
         if len(means) > 1 and min(map(len, means.values())) > 1:
             rows += [[option, value, len(own), np.mean(own)] for value, own in means.items()]
-    header = ["option", Column("value", words=True), "runs", "return"]
+    header: list[str | Column] = ["option", Column("value", words=True), "runs", "return"]
     return Section("On average over all other settings", header=header, rows=rows) if rows else None
 
 
