@@ -174,7 +174,12 @@ def _flags(runs: Sequence[RunFolder], tell: Tell, file: Path) -> None:
     file.write_text(f"{os.environ['XLA_FLAGS']}|{os.getcwd()}|{os.getpid()}")
 
 
-def test_what_fails_is_told_and_the_others_go_on(cluster: Nodes, tmp_path: Path) -> None:
+def test_what_fails_is_told_and_the_others_go_on(
+    cluster: Nodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Nodes that were started with other settings than this process.
+    monkeypatch.setenv("XLA_FLAGS", f"{os.environ['XLA_FLAGS']} --xla_cpu_enable_fast_math=false")
+    monkeypatch.chdir(tmp_path)
     runs = [new_run(tmp_path / name, SMALL) for name in ("dies", "fails", "works")]
     tries, told = tmp_path / "tries", tmp_path / "told"
     works: list[Any] = [partial(_die, tries=tries), _refuse, partial(_flags, file=told)]
@@ -189,5 +194,5 @@ def test_what_fails_is_told_and_the_others_go_on(cluster: Nodes, tmp_path: Path)
     assert after == ["works"]
     flags, folder, process = told.read_text().split("|")
     assert flags == os.environ["XLA_FLAGS"]
-    assert folder == os.getcwd()
+    assert folder == str(tmp_path)
     assert int(process) != os.getpid()

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from conftest import share_programs
 from hopplus.cli import main
 from hopplus.cli.studies import halving
 from hopplus.cli.studies.space import draw, grid, name_settings, read_axis, words_of
-from hopplus.config import ConfigError
+from hopplus.config import ConfigError, StagHuntConfig
 from hopplus.learning.from_run import new_run
 from hopplus.presets import PRESETS
 from hopplus.runs.executor import Here, Task, Tell, best_so_far
@@ -391,6 +392,8 @@ def test_done_running_and_best_so_far_are_told(
     assert "training c, 3 of 3, best so far 97.00 (a): " in said
     assert Here().execute(tasks) == []
     assert best_so_far(tasks) == "best so far 99.00 (c)"
+    large = new_run(tmp_path / "d", replace(PRESETS["ppo"], game=StagHuntConfig(size=8)))
+    assert best_so_far([*tasks, Task("d", (large,), work)]) == ""  # returns of two games
     assert "training b, 2 of 3" in capsys.readouterr().err
 
 
