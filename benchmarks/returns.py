@@ -11,13 +11,18 @@ import numpy as np
 
 from benchmarks import main
 from benchmarks.kept import find_figures, keep_figures
-from benchmarks.training import train_in
+from benchmarks.training import run_in
 from hopplus.cli.paged import show
 from hopplus.cli.reading.options import check_options
+from hopplus.cli.studies.engine import Engine, TrainedBy
+from hopplus.cli.train import train_to_end
 from hopplus.config import ConfigError, GameConfig, TrainConfig, default_game
 from hopplus.evaluation.statistics import Estimate, apart, estimate
 from hopplus.presets import PRESETS
 from hopplus.report.page import Column, Page, make_table
+from hopplus.runs.executor import Task
+from hopplus.runs.folder import RunError, RunFolder
+from hopplus.runs.watchdog import say
 from hopplus.runtime import device_line
 
 KEPT = Path(__file__).with_name("returns.json")
@@ -79,6 +84,7 @@ class ReturnsBench:
     """Seeds side by side."""
     runs: Path = Path("runs/returns")
     """Where the runs are."""
+    trained_by: TrainedBy = field(default_factory=Engine)
     keep: bool = False
     """Write what was measured into benchmarks/returns.json."""
     json: bool = False
@@ -89,12 +95,18 @@ class ReturnsBench:
         for name in self.presets:
             if name not in PRESETS:
                 raise ConfigError(f"no preset {name!r}; there are {', '.join(PRESETS)}")
-        found = []
-        for name in self.presets or self._presets:
-            one = self._learn(name)
-            if one is None:
-                return 130
-            found.append(one)
+        executor = self.trained_by.make()
+        names = self.presets or self._presets
+        runs = {name: run_in(self.runs / name, self._config(name)) for name in names}
+        tasks = [Task(name, (run,), train_to_end) for name, run in runs.items()]
+        try:
+            failed = executor.execute(tasks)
+        except KeyboardInterrupt:
+            say("stopped; go on with the same command")
+            return 130
+        if failed:
+            raise RunError(failed[0].why)
+        found = [self._learned(name, run) for name, run in runs.items()]
         if self.keep:
             now = {one.preset: {**self._settings(one), "returns": one.by_seed} for one in found}
             keep_figures(KEPT, now)
@@ -119,16 +131,12 @@ class ReturnsBench:
         config = replace(PRESETS[name], game=self.game, seed=self.seed, seeds=self.seeds)
         return replace(config, steps=self.steps or config.steps)
 
-    def _learn(self, name: str) -> Learned | None:
-        """The preset's run, trained to its end; None if that was stopped."""
-        config = self._config(name)
-        run = train_in(self.runs / name, config)
-        if run is None:
-            return None
+    def _learned(self, name: str, run: RunFolder) -> Learned:
+        """What came of the preset's run, which is done."""
         result = run.result()
         assert result is not None
         by_seed = [float(value) for value in result["mean_return_by_seed"]]
-        one = Learned(name, config.steps, by_seed, float(result["seconds"]), None)
+        one = Learned(name, run.config().steps, by_seed, float(result["seconds"]), None)
         known = find_figures(KEPT, name, self._settings(one))
         return replace(one, kept=known["returns"] if known else None)
 

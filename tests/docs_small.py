@@ -47,6 +47,13 @@ SMALL = {
     "hopplus adapt runs/soft": "--trials 1 --episodes 3",
     "hopplus leave-one-out": "--families family-shy --steps 4096 --trials 4 --game.horizon 12"
     " --seeds 2",
+    # An option of one value more is what all runs have in common.
+    "hopplus sweep": "--steps 1152 --over ppo.games=8 --over ppo.unroll=36"
+    " --over ppo.minibatches=2 --over ppo.epochs=1",
+    "hopplus sweep ppo --over ppo.learning_rate=1e-3": "--over ppo.entropy=0.01",
+    "hopplus sweep ppo --over ppo.learning_rate=log": "--random 2",
+    "hopplus sweep ppo --net.hidden 128": "--over ppo.clip=0.1",
+    "hopplus sweep examples": "--random 2 --seeds 2",
     "hopplus crossplay": "--episodes 16",
     "hopplus diagnose seats": "--quick --episodes 128",
     "hopplus diagnose seats ppo": "--steps 4096",
@@ -106,10 +113,21 @@ NOT_RUN = {
     "pip install .": "installs",
     "pip install tensorboard": "installs",
     "pip install hopplus[jaxmarl]": "installs",
+    "pip install hopplus[ray]": "installs",
     "pip install jax[cuda13]": "installs, for a GPU",
     "apt install chromium": "installs",
     "nvidia-cuda-mps-control -d": "a service of NVIDIA's driver",
     "tensorboard --logdir runs": "another program, which may not be there",
+    **{
+        f"hopplus {command}": "needs Ray, which may not be there: tests/test_on_ray.py has it"
+        for command in (
+            "sweep examples/sweep.toml --engine ray",
+            "sweep examples/sweep.toml --engine ray --address host:6379",
+            "ablate ladder --engine ray --name ladder",
+            "leave-one-out ppo ppo-memory --engine ray",
+        )
+    },
+    "python -m benchmarks.ray_sweep": "needs Ray, too",
     "hopplus bench update --curve": "compiles HOP+ ten times; `bench update` is run in README.md",
     "python -m benchmarks.breakdown --update hop-plus-mcts": "takes ten minutes",
     f"hopplus leave-one-out {_ROWS} --game.size 8 --steps 16e6 --seed 100": (

@@ -43,7 +43,7 @@ def test_imports_go_one_way(path: Path) -> None:
 
 def test_playing_and_learning_need_no_pictures() -> None:
     """A training machine may lack the packages that draw and adapt."""
-    heavy = ["matplotlib", "PIL", "pettingzoo", "gymnasium", "jinja2"]
+    heavy = ["matplotlib", "PIL", "pettingzoo", "gymnasium", "jinja2", "ray"]
     program = (
         "import sys\n"
         f"for name in {heavy}: sys.modules[name] = None\n"

@@ -3,7 +3,6 @@
 import json
 import re
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +10,7 @@ import pytest
 from conftest import SMALL_RUN
 from fake_runs import write_run
 from hopplus.cli import main
-from hopplus.cli.train import show_moment
+from hopplus.cli.train import note_on
 from hopplus.learning.train import Moment
 from hopplus.report.pages.runs import runs_page
 from hopplus.report.pages.summary import Summary, summarise
@@ -154,23 +153,10 @@ def test_what_differs_is_said(tmp_path: Path) -> None:
 
 
 def test_progress_shows_the_learners_mean() -> None:
-    said = []
-
-    class Shown:
-        done = 0
-
-        def advance(self, units: int, note: str) -> None:
-            said.append((units, note))
-
-    progress: Any = Shown()
-    show_moment(Moment(1, 10, np.array([4.0, 1.0]), [1]), progress)
-    show_moment(Moment(1, 10, np.array([4.0, 1.0]), [0, 1]), progress)
-    show_moment(Moment(1, 10, None, [1]), progress)
-    assert said == [
-        (10, "return 1.00 (seats 4.00 1.00*)"),
-        (10, "return 2.50 (seats 4.00 1.00)"),
-        (10, ""),
-    ]
+    returns = np.array([4.0, 1.0])
+    assert note_on(Moment(1, 10, returns, [1])) == "return 1.00 (seats 4.00 1.00*)"
+    assert note_on(Moment(1, 10, returns, [0, 1])) == "return 2.50 (seats 4.00 1.00)"
+    assert note_on(Moment(1, 10, None, [1])) == ""
 
 
 def test_means_that_cannot_be_told_apart_are_not_ranked(tmp_path: Path) -> None:

@@ -29,6 +29,7 @@ from hopplus.learning.left_out import LeftOut
 from hopplus.play.trained import Trained
 from hopplus.players.actor import make_actor
 from hopplus.presets import PRESETS
+from hopplus.runs.executor import Tell
 from hopplus.runs.folder import BusyError, RunFolder, locked, open_run
 
 COMMON = {"steps": "500", "trial": "3", "train-against": "population", "held-out": "family-shy"}
@@ -124,13 +125,13 @@ class Study:
         rows = ["ppo", self.row, "--families", *FAMILIES]
         return main(["leave-one-out", *rows, *self.options, "--runs", str(self.runs), *more])
 
-    def _train(self, runs: Sequence[RunFolder], what: str, left_out: LeftOut | None) -> None:
+    def _train(self, runs: Sequence[RunFolder], tell: Tell, everyone: Sequence[str]) -> None:
         with ExitStack() as held:
             for run in runs:
                 held.enter_context(run.locked())
             if len(self.trained) == self.stop_after:
                 raise KeyboardInterrupt
-            assert (left_out is None) == (len(runs) == 1)
+            assert len(runs) == 1 or LeftOut.of(runs, everyone)
             self.together.append(len(runs))
             for run in runs:
                 self.trained.append("/".join(run.path.parts[-2:]))

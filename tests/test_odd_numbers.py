@@ -25,6 +25,7 @@ SUBJECTS = {
     "crossplay": "crossplay nope/x nope/y",
     "ablate": "ablate ladder --rungs nope",
     "leave-one-out": "leave-one-out nope",
+    "sweep": "sweep ppo --over nope=1",
     "report": "report nope",
     "replay": "replay nope",
     "export": "export nope --out x",

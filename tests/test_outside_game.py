@@ -116,7 +116,8 @@ def test_what_is_wrong_is_said(words: str, says: str, capsys: pytest.CaptureFixt
     assert says in capsys.readouterr().err
 
 
-WITHOUT = {"resume", "report", "export", "pretrain"}  # runs and data have a game of their own
+# Runs, data and the rows of a sweep have a game of their own.
+WITHOUT = {"resume", "report", "export", "pretrain", "sweep"}
 
 
 @pytest.mark.parametrize("command", [one for one in COMMANDS if one not in WITHOUT])

@@ -17,6 +17,7 @@ from hopplus.cli.replay import Replay
 from hopplus.cli.report import Report
 from hopplus.cli.studies.ablate import Ablate
 from hopplus.cli.studies.leave_one_out import LeaveOneOut
+from hopplus.cli.studies.sweep import Sweep
 from hopplus.cli.train import Resume, Train
 from hopplus.presets import PRESETS
 
@@ -32,6 +33,7 @@ COMMANDS: dict[str, Any] = {
     "crossplay": CrossPlay,
     "ablate": Ablate,
     "leave-one-out": LeaveOneOut,
+    "sweep": Sweep,
     "report": Report,
     "replay": Replay,
     "export": Export,

@@ -20,6 +20,7 @@ from hopplus.presets import ABOUT, PRESETS, about_preset
 from hopplus.report.page import Page, Section
 from hopplus.report.pages.summary import order_p_value
 from hopplus.runs.checkpoint import steps_of
+from hopplus.runs.executor import Tell, telling
 from hopplus.runs.folder import RunFolder, check_name, open_run
 from hopplus.runs.progress import Progress
 from hopplus.runs.watchdog import say
@@ -110,8 +111,11 @@ def extend(run: RunFolder, steps: int) -> None:
 def carry_on(run: RunFolder, as_json: bool) -> int:
     """Train to the end, with progress; Ctrl-C leaves a run that can be resumed."""
     run.log_until(max(steps_of(run.checkpoints), default=0))  # raises before work is announced
+    config = run.config()
+    total = config.updates * config.ppo.steps
     try:
-        (result,) = train_to_end([run], "training")
+        with Progress("training", total, "steps", where=run.path) as progress:
+            (result,) = train_to_end([run], telling(progress))
     except KeyboardInterrupt:  # out here, where the bar is gone
         say(f"stopped; go on with: hopplus resume {run.path}")
         return 130
@@ -120,13 +124,12 @@ def carry_on(run: RunFolder, as_json: bool) -> int:
 
 
 def train_to_end(
-    runs: Sequence[RunFolder], what: str, left_out: LeftOut | None = None
+    runs: Sequence[RunFolder], tell: Tell, everyone: Sequence[str] = ()
 ) -> list[dict[str, Any]]:
-    """Train a run, or several that leave others out, with progress that says so; their results."""
-    config = runs[0].config()
-    total = config.updates * config.ppo.steps
-    with Progress(what, total, "steps", where=runs[0].path) as progress:
-        return train_side_by_side(runs, left_out, lambda moment: show_moment(moment, progress))
+    """Train a run, or several that each leave one of everyone out; their results. It can be sent to
+    another process, as the work of an executor."""
+    left_out = LeftOut.of(runs, everyone) if len(runs) > 1 else None
+    return train_side_by_side(runs, left_out, lambda moment: tell(moment.steps, note_on(moment)))
 
 
 def show_result(run: RunFolder, result: dict[str, Any], as_json: bool) -> None:
@@ -136,17 +139,16 @@ def show_result(run: RunFolder, result: dict[str, Any], as_json: bool) -> None:
     show(result_page(run, config, result), as_json=as_json, run=str(run.path))
 
 
-def show_moment(moment: Moment, progress: Progress) -> None:
+def note_on(moment: Moment) -> str:
     """The learners' mean return, and that of every seat, learners marked if not all are."""
-    note = ""
-    if moment.returns is not None:
-        partly = len(moment.learning) < len(moment.returns)
-        seats = " ".join(
-            f"{value:.2f}{'*' if partly and seat in moment.learning else ''}"
-            for seat, value in enumerate(moment.returns)
-        )
-        note = f"return {moment.mean_return:.2f} (seats {seats})"
-    progress.advance(moment.steps - progress.done, note)
+    if moment.returns is None:
+        return ""
+    partly = len(moment.learning) < len(moment.returns)
+    seats = " ".join(
+        f"{value:.2f}{'*' if partly and seat in moment.learning else ''}"
+        for seat, value in enumerate(moment.returns)
+    )
+    return f"return {moment.mean_return:.2f} (seats {seats})"
 
 
 def result_page(run: RunFolder, config: TrainConfig, result: dict[str, Any]) -> Page:

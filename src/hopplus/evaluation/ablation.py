@@ -97,10 +97,11 @@ def _ratio(totals: np.ndarray, counts: np.ndarray) -> np.ndarray:
     return np.where(counts > 0, totals / np.maximum(counts, 1), np.nan)
 
 
-def read_trace(name: str, title: str, run: RunFolder) -> Trace:
-    """The metrics of a finished rung."""
-    config, records, result = run.config(), run.metrics(), run.result()
-    if result is None or len(records) != config.updates:
+def read_trace(name: str, title: str, run: RunFolder, updates: int | None = None) -> Trace:
+    """The metrics of a finished rung; or up to an update, of a run that may since have gone on."""
+    config, result = run.config(), run.result()
+    records = run.metrics() if updates is None else run.log_until(updates)
+    if updates is None and (result is None or len(records) != config.updates):
         raise ConfigError(f"{run.path} is not finished, or its metrics are damaged")
     seats = learning_seats(config)
     return Trace(
@@ -110,7 +111,7 @@ def read_trace(name: str, title: str, run: RunFolder) -> Trace:
         np.array([np.asarray(r["return_sum"])[:, seats].mean(axis=-1) for r in records]),
         np.array([record["episodes"] for record in records]),
         np.array([np.mean(record["value_loss"], axis=-1) for record in records]),
-        seconds_per_update(result, config),
+        seconds_per_update(result, config) if result else math.nan,
     )
 
 

@@ -24,6 +24,7 @@ from hopplus.runs.watchdog import say
 Kind = TypeVar("Kind", bound=RunConfig)
 RUN_KINDS = [config.kind for config in get_args(RunConfig)]
 LAYOUT = 2  # of a run's folder; 1 had players and buffers in one file, and no number
+LONGEST = 2**20  # bytes of a line of the log, at most
 SHOWN = 4  # runs to name where one that is asked for does not exist
 
 
@@ -200,6 +201,17 @@ class RunFolder:
                 if not isinstance(record, dict):
                     raise ConfigError(f"{self.metrics_file} is damaged: {line[:20]!r} is no record")
                 yield record
+
+    def steps_logged(self) -> int:
+        """How far the log goes, by its last whole line: read often, so nothing else is."""
+        try:
+            with self.metrics_file.open("rb") as file:
+                end = file.seek(0, os.SEEK_END)
+                file.seek(max(0, end - LONGEST))
+                *_, last = file.read().rpartition(b"\n")[0].splitlines()
+            return int(json.loads(last)["steps"])
+        except (OSError, ValueError, KeyError, TypeError):  # nothing yet, or damaged
+            return 0
 
     def log_until(self, update: int) -> list[dict[str, Any]]:
         """What was logged up to an update, all of it."""

@@ -137,6 +137,8 @@ def unexpected(word: str, path: tuple[str, ...], options: Mapping[str, bool]) ->
     name = word.replace("_", "-").lower()
     if instead := RENAMED_IN.get(" ".join(path), {}).get(name) or RENAMED.get(name):
         return f"no option {word!r}: {instead}; {see(path)}"
+    if path == ("sweep",) and "." in word:
+        return f"no option {word!r}: quote it with the preset, as 'ppo {word} ...'; {see(path)}"
     if inner := choices(path):
         what = name_choice(path)
         return f"no option {word!r} without a {what}: give one of {', '.join(inner)}; {see(path)}"

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 import tyro
 
 from hopplus.cli.paged import show
+from hopplus.cli.studies.engine import Engine, TrainedBy
 from hopplus.cli.train import train_to_end
 from hopplus.config import GameConfig, NetConfig, TrainConfig, check, default_game
 from hopplus.evaluation.ablation import LADDER, Rung, choose, measure, read_trace
@@ -17,7 +18,8 @@ from hopplus.report.figures.evaluation import draw_ladder
 from hopplus.report.figures.palette import try_figure
 from hopplus.report.pages.ladder import ladder_page, write_ladder
 from hopplus.report.pages.summary import summarise
-from hopplus.runs.folder import check_name
+from hopplus.runs.executor import Task
+from hopplus.runs.folder import RunError, check_name
 from hopplus.runs.watchdog import say
 from hopplus.runtime import device_line
 
@@ -51,6 +53,7 @@ class Ablate:
     """Name of the ladder's folder; ladder and the time when not given."""
     runs: Path = Path("runs")
     """The folder that holds the ladder's own, which holds a run for each rung."""
+    trained_by: TrainedBy = field(default_factory=Engine)
     json: bool = False
     """Print JSON instead of tables."""
 
@@ -60,19 +63,21 @@ class Ablate:
         stamped = f"ladder-{time.strftime('%Y%m%d-%H%M%S')}"
         name = check_name(stamped if self.name is None else self.name)
         folder = self.runs / name
+        executor = self.trained_by.make()
         settled = {short: self._settled(rung) for short, rung in rungs.items()}
         made = {
             short: find_run(folder / short, config, "another --name")
             or new_run(folder / short, config)
             for short, config in settled.items()
         }
+        tasks = [Task(rungs[short].title, (run,), train_to_end) for short, run in made.items()]
         try:
-            for short, run in made.items():
-                if not run.result():  # else it is there already
-                    train_to_end([run], f"training {rungs[short].title}")
+            failed = executor.execute(tasks)
         except KeyboardInterrupt:
             say(f"stopped; go on with the same command{'' if self.name else f' and --name {name}'}")
             return 130
+        if failed:
+            raise RunError(failed[0].why)
         traces = [read_trace(short, rungs[short].title, run) for short, run in made.items()]
         rows = measure(traces, self.level)
         figures = {

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -13,6 +14,7 @@ import tyro
 from hopplus.cli.paged import show
 from hopplus.cli.reading.options import check_options
 from hopplus.cli.reading.rows import read_rows
+from hopplus.cli.studies.engine import Engine, TrainedBy
 from hopplus.cli.train import train_to_end
 from hopplus.config import (
     ConfigError,
@@ -35,7 +37,8 @@ from hopplus.players.actor import make_actor
 from hopplus.players.scripted import mixed_names
 from hopplus.report.pages.leave_one_out import leave_one_out_page
 from hopplus.runs.checkpoint import steps_of
-from hopplus.runs.folder import BusyError, RunFolder, clear_errors, is_busy, locked
+from hopplus.runs.executor import Executor, Task
+from hopplus.runs.folder import RunFolder, clear_errors, is_busy, locked
 from hopplus.runs.progress import Progress
 from hopplus.runs.watchdog import say
 
@@ -92,6 +95,7 @@ class LeaveOneOut:
     """Train what is not done; without, the table has what is."""
     runs: Path = Path("runs/leave-one-out")
     """The folder for all of it: a run for each row and family, best responses, and the page."""
+    trained_by: TrainedBy = field(default_factory=Engine)
     json: bool = False
     """Print JSON instead of tables."""
 
@@ -120,10 +124,11 @@ class LeaveOneOut:
             for name, config in rows.items()
             for family in families
         }
+        executor = self.trained_by.make()
         runs = self._find(wanted)  # raises if it must, before anything is made
         try:
             if self.train:
-                self._train(wanted, everyone, game)
+                self._train(wanted, everyone, game, executor)
                 runs = self._find(wanted)
             undone = [pair for pair in wanted if pair not in runs]
             lacking = {family for _, family in undone}
@@ -231,7 +236,11 @@ class LeaveOneOut:
         return self.runs / row / (AT_ONCE if self.at_once else family)
 
     def _train(
-        self, wanted: Mapping[Pair, TrainConfig], everyone: Sequence[str], game: Game
+        self,
+        wanted: Mapping[Pair, TrainConfig],
+        everyone: Sequence[str],
+        game: Game,
+        executor: Executor,
     ) -> None:
         """Train what is not done and try it, but for what another process is at."""
         with self._alone_in(self.runs):  # one process makes a run, and the others find it
@@ -239,25 +248,24 @@ class LeaveOneOut:
                 pair: self._open(pair, config) or new_run(self._path(pair), config)
                 for pair, config in wanted.items()
             }
-        rows = dict.fromkeys(name for name, _ in wanted)
-        for number, name in enumerate(rows, 1):
+        tasks: dict[Task, dict[Pair, RunFolder]] = {}
+        for name in dict.fromkeys(name for name, _ in wanted):
             own = {pair: run for pair, run in runs.items() if pair[0] == name}
             undone = dict.fromkeys(run for run in own.values() if not run.result())
             busy = [run for run in undone if is_busy(run.path)]
             for run in busy:
                 say(f"{run.path} is being trained by another process")
             for some in self._together([run for run in undone if run not in busy]):
-                left_out = LeftOut.of(some, everyone) if len(some) > 1 else None
-                for part in [some] if left_out else [[run] for run in some]:
-                    strangers = [pair[1] for pair, run in own.items() if run in part]
-                    said = f"{len(strangers)} families" if len(strangers) > 1 else strangers[0]
-                    what = f"{name} without {said}, row {number} of {len(rows)}"
-                    try:
-                        train_to_end(part, what, left_out)
-                    except BusyError as error:
-                        say(str(error))
-                    else:
-                        self._play(game, {pair: run for pair, run in own.items() if run in part})
+                joint = len(some) > 1 and LeftOut.of(some, everyone) is not None
+                for part in [some] if joint else [[run] for run in some]:
+                    pairs = {pair: run for pair, run in own.items() if run in part}
+                    families = [family for _, family in pairs]
+                    said = f"{len(pairs)} families" if len(pairs) > 1 else families[0]
+                    work = partial(train_to_end, everyone=everyone)
+                    tasks[Task(f"{name} without {said}", tuple(part), work)] = pairs
+        failed = executor.execute(list(tasks), lambda task: self._play(game, tasks[task]))
+        for _, why in failed:
+            say(why)
 
     def _together(self, runs: Sequence[RunFolder]) -> Iterator[Sequence[RunFolder]]:
         """Those that are to be trained side by side, none ahead of the others."""
