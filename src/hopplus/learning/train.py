@@ -82,7 +82,7 @@ def train_side_by_side(
         learning: Learning
         update: Update
         if found:
-            learning, update = found[0], next_of(learner, config)
+            learning, update = found[0], next_of(learner, config, len(found[0].key))
         else:
             given = left_out.given() if left_out else ()
             learning, update = first_and_next(learner, config, *given)
