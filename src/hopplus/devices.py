@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal, TypeAlias, TypeVar
 
 import jax
@@ -40,7 +41,7 @@ def using(count: Count) -> Iterator[None]:
 
 
 def _find(count: Count) -> tuple[jax.Device, ...]:
-    if count == 1 and jax.distributed.is_initialized() is False:
+    if count == 1 and not jax.distributed.is_initialized():
         return ()  # as without the option; JAX need not even have started
     there = jax.devices()
     wanted = len(there) if count == "all" else count
@@ -90,6 +91,17 @@ class Layout:
         sharding = NamedSharding(self.mesh, spec)
         return jax.make_array_from_callback(host.shape, sharding, lambda place: host[place])
 
+    def gathered(self, tree: Tree) -> Tree:
+        """All of what lies here, in every process; they have to ask together."""
+        if jax.process_count() == 1:
+            return tree
+        whole: Tree = self._gather(tree)
+        return whole
+
+    @cached_property
+    def _gather(self) -> jax.stages.Wrapped:
+        return jax.jit(lambda tree: tree, out_shardings=NamedSharding(self.mesh, SHARED))
+
     def shardings(self, specs: Any) -> Any:
         """The same specs on these devices."""
         is_spec = lambda one: isinstance(one, Spec)  # noqa: E731
@@ -123,9 +135,11 @@ def spread(
     layout: Layout | None,
     given: Any,
     found: Any,
+    left: Any = None,
     **options: Any,
 ) -> jax.stages.Wrapped:
-    """`jax.jit` of a function of seeds side by side, with specs of what it is given and gives.
+    """`jax.jit` of a function of seeds side by side, with specs of what it is given and gives, and
+    of how that is left to lie, if otherwise.
 
     Every device works on its own seeds, and XLA finds what the games of a seed need of each other:
     the same numbers come out as on one device, but for the order in which floats are added.
@@ -149,7 +163,8 @@ def spread(
         axis_names={SEEDS},
         check_vma=False,  # of scans whose first values are constants
     )
-    placed = {"in_shardings": layout.shardings(given), "out_shardings": layout.shardings(found)}
+    after = found if left is None else left
+    placed = {"in_shardings": layout.shardings(given), "out_shardings": layout.shardings(after)}
     return jax.jit(local, **placed, **options)
 
 
