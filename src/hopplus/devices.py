@@ -119,8 +119,8 @@ def layout_of(seeds: int, games: int) -> Layout | None:
         fit = [str(n) for n in range(1, len(jax.devices()) + 1) if _divides(seeds, games, n)]
         more = f" and {len(fit) - MOST_NAMED} more" if len(fit) > MOST_NAMED else ""
         raise ConfigError(
-            f"--devices is {wanted}, among which {seeds} seeds of {games} games (--ppo.games) do"
-            f" not divide: {', '.join(fit[-MOST_NAMED:])}{more} would do"
+            f"--devices is {wanted}, among which --seeds {seeds} times --ppo.games {games}"
+            f" do not divide: {', '.join(fit[-MOST_NAMED:])}{more} would do"
         )
     shape = (math.gcd(seeds, wanted), -1)
     return Layout(Mesh(np.array(devices).reshape(shape), (SEEDS, GAMES)))
@@ -166,6 +166,24 @@ def spread(
     after = found if left is None else left
     placed = {"in_shardings": layout.shardings(given), "out_shardings": layout.shardings(after)}
     return jax.jit(local, **placed, **options)
+
+
+def check_rows(name: str, rows: int) -> None:
+    """Raise `ConfigError` unless as many rows as an option says divide among the devices in use."""
+    count = max(1, len(_used.get()))
+    check(rows % count == 0, name, rows, f"a multiple of --devices, which is {count}")
+
+
+def scatter(tree: Tree) -> Tree:
+    """Rows [B, ...] that need nothing of each other on different devices, where functions of them
+    are computed then; numbers go everywhere."""
+    devices = _used.get()
+    if not devices:
+        return tree
+    mesh = Mesh(np.array(devices), (GAMES,))
+    specs = jax.tree.map(lambda leaf: Spec(GAMES) if leaf.ndim else SHARED, tree)
+    rows: Tree = jax.device_put(tree, Layout(mesh).shardings(specs))
+    return rows
 
 
 def split_rows(tree: Tree, axis: int) -> Tree:

@@ -14,7 +14,7 @@ from hopplus.models.part import Metrics
 from hopplus.play.seeds import seed_keys
 
 LEVEL = "xla_backend_optimization_level"
-# How what is learned lies on devices: as the fields of `Learning` say, with every seed's games apart.
+# How what is learned lies on devices, by the fields of `Learning`: seeds apart, and their games.
 SPECS: Any = Learning(
     *(SEEDED, SEEDED, SEEDED, PLAYED, PLAYED, SEEDED),
     updates=SHARED,

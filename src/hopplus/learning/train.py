@@ -11,9 +11,9 @@ import jax
 import numpy as np
 
 from hopplus.config import TrainConfig
+from hopplus.devices import layout_of
 from hopplus.learning.auxiliary.table import AUXILIARY_MODELS, added_up
 from hopplus.learning.checkpoints import load_learning, split_learning
-from hopplus.devices import layout_of
 from hopplus.learning.compilation import SPECS, Update, first_and_next, next_of
 from hopplus.learning.from_run import learner_from_run, learning_seats
 from hopplus.learning.learner import Learner, Learning

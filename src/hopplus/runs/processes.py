@@ -5,6 +5,7 @@ says for itself what has gone wrong with it: the others cannot know.
 """
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import (
     AbstractContextManager,
@@ -78,7 +79,9 @@ def _join(coordinator: str, processes: int | None, process: int | None) -> None:
         )
     except (RuntimeError, ValueError) as error:
         why = str(error).splitlines()[0]
-        raise ConfigError(f"--coordinator is {coordinator}, and no process met others: {why}") from error
+        if coordinator == AUTO and "should be defined" in why:
+            why = "JAX finds no SLURM, Open MPI or Kubernetes around it"
+        raise ConfigError(f"--coordinator is {coordinator}, but {why}") from error
 
 
 def several() -> bool:
@@ -134,8 +137,9 @@ def told_if_lost(run: RunFolder) -> Iterator[None]:
     """Turn what JAX reports of a process that is gone into one sentence."""
     try:
         yield
-    except jax.errors.JaxRuntimeError as error:
-        if not several():
+    except (jax.errors.JaxRuntimeError, ValueError) as error:
+        # Of XLA's own errors some are of one kind and some of the other; both begin so.
+        if not (several() and re.match("[A-Z_]+: ", str(error))):
             raise
         raise RunError(
             f"a process of {run.path} is gone, and all end; when it is there again, start all of"

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 import tyro
 
 from hopplus.cli.paged import show
+from hopplus.cli.reading.devices import Devices
 from hopplus.cli.train import train_to_end
 from hopplus.config import GameConfig, NetConfig, TrainConfig, check, default_game
 from hopplus.evaluation.ablation import LADDER, Rung, choose, measure, read_trace
@@ -51,6 +52,7 @@ class Ablate:
     """Name of the ladder's folder; ladder and the time when not given."""
     runs: Path = Path("runs")
     """The folder that holds the ladder's own, which holds a run for each rung."""
+    on: Annotated[Devices, tyro.conf.arg(name="")] = field(default_factory=Devices)
     json: bool = False
     """Print JSON instead of tables."""
 
@@ -61,15 +63,16 @@ class Ablate:
         name = check_name(stamped if self.name is None else self.name)
         folder = self.runs / name
         settled = {short: self._settled(rung) for short, rung in rungs.items()}
-        made = {
-            short: find_run(folder / short, config, "another --name")
-            or new_run(folder / short, config)
-            for short, config in settled.items()
-        }
         try:
-            for short, run in made.items():
-                if not run.result():  # else it is there already
-                    train_to_end([run], f"training {rungs[short].title}")
+            with self.on.used(*settled.values()):
+                made = {
+                    short: find_run(folder / short, config, "another --name")
+                    or new_run(folder / short, config)
+                    for short, config in settled.items()
+                }
+                for short, run in made.items():
+                    if not run.result():  # else it is there already
+                        train_to_end([run], f"training {rungs[short].title}")
         except KeyboardInterrupt:
             say(f"stopped; go on with the same command{'' if self.name else f' and --name {name}'}")
             return 130
