@@ -14,15 +14,16 @@ os.environ["XLA_FLAGS"] = (
     f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=8"
 )
 
-from hopplus.cli import main  # noqa: E402
-from hopplus.devices import using  # noqa: E402
-from hopplus.learning.compilation import next_of  # noqa: E402
-from hopplus.learning.checkpoints import empty_learning  # noqa: E402
-from hopplus.learning.from_run import learner_from_run  # noqa: E402
-from hopplus.runs.folder import open_run  # noqa: E402
+from hopplus.cli import main
+from hopplus.devices import using
+from hopplus.learning.checkpoints import empty_learning
+from hopplus.learning.compilation import next_of
+from hopplus.learning.from_run import learner_from_run
+from hopplus.runs.folder import open_run
 
-GAME = "--game.size 3 --game.seats 2 --game.hares 2 --game.horizon 8 --net.hidden 16".split()
-RUN = "--ppo.games 8 --ppo.unroll 8 --ppo.minibatches 2 --ppo.epochs 1 --ppo.no-anneal".split()
+_GAME = "--game.size 3 --game.seats 2 --game.hares 2 --game.horizon 8 --net.hidden 16"
+_RUN = "--ppo.games 8 --ppo.unroll 8 --ppo.minibatches 2 --ppo.epochs 1 --ppo.no-anneal"
+GAME, RUN = _GAME.split(), _RUN.split()
 STEPS = 64  # of an update
 COLLECTIVES = ("all-reduce", "all-gather", "all-to-all", "collective-permute", "reduce-scatter")
 
@@ -77,7 +78,7 @@ def collectives(name: str, devices: int) -> int:
 
 def adapted(devices: str) -> Any:
     """The returns of a player among a hare hunter."""
-    trials = "--against hare --seat 0 --episodes 1 --trials 16 --json".split()
+    trials = ["--against", "hare", "--seat", "0", "--episodes", "1", "--trials", "16", "--json"]
     status, out, errors = said("adapt", "runs/one", *trials, "--devices", devices)
     assert status == 0, errors
     return json.loads(out)["returns"]

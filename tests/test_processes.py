@@ -63,7 +63,8 @@ def test_processes_work_stop_and_fall_together(small_run: Path, tmp_path: Path) 
     first, second = ended(two)
     assert first[0] == second[0] == 130
     assert f"stopped; go on with: hopplus resume {run}" in first[2]
-    assert first[1] == "" and second[1:] == ("", "")  # who is not the first does not speak
+    assert first[1] == ""
+    assert second[1:] == ("", "")  # who is not the first does not speak
     stopped = steps_of(run / "checkpoints")[-1]
     log = open_run(run).metrics()
     assert len(log) == stopped  # all had come to the same update
@@ -76,12 +77,15 @@ def test_processes_work_stop_and_fall_together(small_run: Path, tmp_path: Path) 
     four[2].kill()
     first, *others = ended(four)
     assert first[0] == 1
-    assert f"a process of {run} is gone" in first[2] and "Traceback" not in first[2]
+    assert f"a process of {run} is gone" in first[2]
+    assert "Traceback" not in first[2]
     assert all(status for status, *_ in others)
 
-    assert main(["resume", str(run), "--steps", str(128 * (len(open_run(run).metrics()) + 40))]) == 0
+    steps = 128 * (len(open_run(run).metrics()) + 40)
+    assert main(["resume", str(run), "--steps", str(steps)]) == 0
     result = open_run(run).result()
-    assert result and "devices" not in result
+    assert result
+    assert "devices" not in result
 
 
 @pytest.mark.parametrize(

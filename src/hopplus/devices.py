@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import Any, Literal, TypeAlias, TypeVar
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as Spec
@@ -41,7 +42,8 @@ def using(count: Count) -> Iterator[None]:
 
 
 def _find(count: Count) -> tuple[jax.Device, ...]:
-    if count == 1 and not jax.distributed.is_initialized():
+    alone = not jax.distributed.is_initialized()
+    if count == 1 and alone:
         return ()  # as without the option; JAX need not even have started
     there = jax.devices()
     wanted = len(there) if count == "all" else count
@@ -51,6 +53,8 @@ def _find(count: Count) -> tuple[jax.Device, ...]:
             f"--devices is {count}, and there {'is' if len(there) == 1 else 'are'} {len(there)}"
             f" ({there[0].device_kind}): give at most that, or all"
         )
+    if wanted == 1 and alone:
+        return ()
     each, rest = divmod(wanted, jax.process_count())
     if rest:
         raise ConfigError(
@@ -85,7 +89,7 @@ class Layout:
         return placed
 
     def _placed(self, leaf: jax.Array, spec: Spec) -> jax.Array:
-        if jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+        if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
             return jax.random.wrap_key_data(self._placed(jax.random.key_data(leaf), spec))
         host = np.asarray(leaf)
         sharding = NamedSharding(self.mesh, spec)

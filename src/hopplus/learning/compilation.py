@@ -15,12 +15,8 @@ from hopplus.play.seeds import seed_keys
 
 LEVEL = "xla_backend_optimization_level"
 # How what is learned lies on devices, by the fields of `Learning`: seeds apart, and their games.
-SPECS: Any = Learning(
-    *(SEEDED, SEEDED, SEEDED, PLAYED, PLAYED, SEEDED),
-    updates=SHARED,
-    replay=SEEDED,
-    smoothed=PLAYED,
-)
+_FIELDS: Any = (SEEDED, SEEDED, SEEDED, PLAYED, PLAYED, SEEDED, SHARED, SEEDED, PLAYED)
+SPECS = Learning(*_FIELDS)
 Update: TypeAlias = Callable[[Learning], tuple[Learning, Metrics]]
 
 
