@@ -96,6 +96,9 @@ _WIDE = (
     "--net.kind centred --net.hidden 128 --ppo.games 1024 --ppo.unroll 32 --ppo.minibatches 64"
     " --ppo.epochs 2 --ppo.learning-rate 1e-3 --ppo.clip 0.3"
 )
+_TWO = (
+    "hopplus train ppo --seeds 2 --name big --devices all --coordinator 10.0.0.1:1234 --processes 2"
+)
 # Not run, and why. What hopplus itself is asked is still read as a command line.
 NOT_RUN = {
     "pip install .": "installs",
@@ -104,6 +107,9 @@ NOT_RUN = {
     "pip install jax[cuda13]": "installs, for a GPU",
     "apt install chromium": "installs",
     "nvidia-cuda-mps-control -d": "a service of NVIDIA's driver",
+    "srun hopplus train ppo --seeds 64 --name big --devices all --coordinator auto": "needs SLURM",
+    f"{_TWO} --process 0": "waits for the other process",
+    f"{_TWO} --process 1": "waits for the other process",
     "tensorboard --logdir runs": "another program, which may not be there",
     "hopplus bench update --curve": "compiles HOP+ ten times; `bench update` is run in README.md",
     "python -m benchmarks.breakdown --update hop-plus-mcts": "takes ten minutes",
