@@ -251,9 +251,9 @@ def _shared_first_and_next(learner: Learner, config: TrainConfig) -> tuple[Learn
     return _copied(_beginnings[config]), _updates[config]
 
 
-def _shared_next_of(learner: Learner, config: TrainConfig) -> Update:
+def _shared_next_of(learner: Learner, config: TrainConfig, seeds: int) -> Update:
     if config not in _updates:
-        _updates[config] = next_of(learner, config)
+        _updates[config] = next_of(learner, config, seeds)
     return _updates[config]
 
 

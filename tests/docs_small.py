@@ -108,6 +108,9 @@ _EIGHT = (
     " family-resentful family-grateful family-slow"
 )
 _ROWS = f"ppo {_WIDE} ppo-memory {_WIDE} liam {_WIDE} hop-plus-trial"
+_TWO = (
+    "hopplus train ppo --seeds 2 --name big --devices all --coordinator 10.0.0.1:1234 --processes 2"
+)
 # Not run, and why. What hopplus itself is asked is still read as a command line.
 NOT_RUN = {
     "pip install .": "installs",
@@ -117,6 +120,9 @@ NOT_RUN = {
     "pip install jax[cuda13]": "installs, for a GPU",
     "apt install chromium": "installs",
     "nvidia-cuda-mps-control -d": "a service of NVIDIA's driver",
+    "srun hopplus train ppo --seeds 64 --name big --devices all --coordinator auto": "needs SLURM",
+    f"{_TWO} --process 0": "waits for the other process",
+    f"{_TWO} --process 1": "waits for the other process",
     "tensorboard --logdir runs": "another program, which may not be there",
     **{
         f"hopplus {command}": "needs Ray, which may not be there: tests/test_on_ray.py has it"

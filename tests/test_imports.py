@@ -11,7 +11,7 @@ SOURCE = Path(__file__).resolve().parents[1] / "src" / "hopplus"
 # Each may import those after it, and those beside.
 LAYERS = ["cli", "api", "report", "diagnosis", "evaluation", "learning", "recorded", "play"]
 LAYERS += ["players", "planning", "models", "games"]
-BESIDE = {"config", "errors", "presets", "registry", "types", "runs", "runtime"}
+BESIDE = {"config", "devices", "errors", "presets", "registry", "types", "runs", "runtime"}
 FILES = sorted(SOURCE.rglob("*.py"))
 
 

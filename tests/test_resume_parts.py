@@ -89,7 +89,7 @@ def test_it_goes_on_bit_for_bit(
     shutil.rmtree(folder / "half/checkpoints/6")
     (folder / "half/result.json").unlink()
 
-    def same(learner: Learner, config: TrainConfig) -> Update:
+    def same(learner: Learner, config: TrainConfig, seeds: int) -> Update:
         ((first, update),) = compiled
         assert made_of(learner) == made_of(first)
         return update

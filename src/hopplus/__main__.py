@@ -14,13 +14,20 @@ def run() -> None:
     except KeyboardInterrupt:
         print("hopplus: stopped", file=sys.stderr)
         status = 130
-    if status == 130:
+    if status and (status == 130 or _is_left()):
         # Compilation may still be under way in other threads; tearing the interpreter down under
-        # them can crash it.
+        # them can crash it. And JAX would wait for processes that in turn wait for this one.
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(status)
     sys.exit(status)
+
+
+def _is_left() -> bool:
+    """Whether other processes are still connected with this one."""
+    import jax
+
+    return jax.distributed.is_initialized()
 
 
 if __name__ == "__main__":

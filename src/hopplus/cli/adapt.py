@@ -8,6 +8,7 @@ import jax
 import tyro
 
 from hopplus.cli.paged import show
+from hopplus.cli.reading.devices import Devices
 from hopplus.cli.reading.options import check_options
 from hopplus.cli.reading.players import find_learned_players, game_of
 from hopplus.config import (
@@ -19,6 +20,7 @@ from hopplus.config import (
     check_range,
     default_game,
 )
+from hopplus.devices import check_rows
 from hopplus.evaluation.adaptation import adapt, lineups
 from hopplus.evaluation.fine_tuning import LEARN, FineTuning
 from hopplus.evaluation.references import read_references
@@ -74,11 +76,17 @@ class Adapt:
     """The page; when not given, adaptation.html in the run, or here."""
     seed: int = 0
     """Seed of everything random."""
+    on: Annotated[Devices, tyro.conf.arg(name="")] = field(default_factory=Devices)
     json: bool = False
     """Print JSON instead of a table."""
 
     def run(self) -> int:
         check_options(trials=self.trials, seeds=self.seeds, seed=self.seed)
+        with self.on.used():
+            check_rows("--trials", self.trials)
+            return self._run()
+
+    def _run(self) -> int:
         score = self._score()
         played = game_of(self.subject, self.game)
         game = make_game(played)

@@ -2,8 +2,12 @@
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Annotated
+
+import tyro
 
 from hopplus.cli.paged import show
+from hopplus.cli.reading.devices import Devices
 from hopplus.cli.reading.options import check_options
 from hopplus.config import ConfigError, GameConfig, NetConfig, PPOConfig, TrainConfig, default_game
 from hopplus.evaluation.adaptation import lineups, own_name
@@ -50,6 +54,7 @@ class Certify:
     """Episodes that each player is measured by, for each lineup."""
     out: Path = Path("references")
     """Folder that keeps what was measured: the same command reads it again."""
+    on: Annotated[Devices, tyro.conf.arg(name="")] = field(default_factory=Devices)
     json: bool = False
     """Print JSON instead of a table."""
 
@@ -83,7 +88,10 @@ class Certify:
         background = find_background_players(everyone)
         asked = Certificate(config, wanted, background, self.episodes, kinds, self.best_response)
         path = asked.kept_at(self.out)
-        with Progress("certifying", asked.total_steps, "steps", where=path) as progress:
+        with (
+            self.on.used(config),
+            Progress("certifying", asked.total_steps, "steps", where=path) as progress,
+        ):
             found = asked.measure(self.out, progress.advance)
         title = f"{board_size(game)}, {self.seeds} seeds"
         return show(

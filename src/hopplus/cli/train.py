@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,6 +11,7 @@ import tyro
 
 from hopplus.cli.paged import show
 from hopplus.cli.pretrain import carry_on_pretrain
+from hopplus.cli.reading.devices import Processes
 from hopplus.config import ConfigError, TrainConfig
 from hopplus.learning.from_run import names_met, new_run
 from hopplus.learning.left_out import LeftOut
@@ -22,6 +23,7 @@ from hopplus.report.pages.summary import order_p_value
 from hopplus.runs.checkpoint import steps_of
 from hopplus.runs.executor import Tell, telling
 from hopplus.runs.folder import RunFolder, check_name, open_run
+from hopplus.runs.processes import first_only, said_by_first
 from hopplus.runs.progress import Progress
 from hopplus.runs.watchdog import say
 
@@ -46,6 +48,7 @@ class Train:
     """Name of the run; run and the time when not given."""
     runs: Path = Path("runs")
     """The folder that holds the runs."""
+    on: Annotated[Processes, tyro.conf.arg(name="")] = field(default_factory=Processes)
     json: bool = False
     """Print JSON instead of a table."""
 
@@ -53,8 +56,11 @@ class Train:
         config: TrainConfig = self.config
         config.search.check_asked()
         name = f"run-{time.strftime('%Y%m%d-%H%M%S')}" if self.name is None else self.name
-        run = new_run(self.runs / check_name(name), config)
-        return carry_on(run, self.json)
+        with self.on.used(config):
+            path = self.runs / check_name(said_by_first(name))
+            with first_only() as first:
+                run = new_run(path, config) if first else RunFolder(path)
+            return carry_on(run, self.json)
 
 
 @dataclass(frozen=True)
@@ -68,6 +74,7 @@ class Resume:
     learning rate and the entropy bonus then fall over the new length, so they rise again here."""
     data: Path | None = None
     """Where the recorded play of a run of `hopplus pretrain` is now, if it was moved."""
+    on: Annotated[Processes, tyro.conf.arg(name="")] = field(default_factory=Processes)
     json: bool = False
     """Print JSON instead of a table."""
 
@@ -76,11 +83,19 @@ class Resume:
         if run.kind != TrainConfig.kind:
             if self.steps is not None:
                 raise ConfigError(f"--steps is given, but {run.path} is fitted by epochs")
+            if self.on != Processes():
+                raise ConfigError(f"--devices is for runs of training, which {run.path} is not")
             return carry_on_pretrain(run, self.json, self.data)
         if self.data is not None:
             raise ConfigError(f"--data is given, but {run.path} plays for itself: leave it out")
+        with self.on.used(run.config()):
+            return self._go_on(run)
+
+    def _go_on(self, run: RunFolder) -> int:
         if self.steps is not None:
-            extend(run, self.steps)
+            with first_only() as first:
+                if first:
+                    extend(run, self.steps)
         elif found := run.result():
             config = run.config()
             done = config.updates * config.ppo.steps

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from hopplus.config import FOR_EVER, MIXED, AuxiliaryConfig, ConfigError, TrainConfig
+from hopplus.devices import scatter
 from hopplus.evaluation.trials import Names, Streams, around
 from hopplus.learning.compilation import start_options
 from hopplus.learning.from_run import make_learner
@@ -89,7 +90,7 @@ class FineTuning:
             for first in range(0, len(pairs), together):
                 some = pairs[first : first + together]
                 padded = [some[number % len(some)] for number in range(together)]  # one program
-                now = self._begun(learner, players, seated, padded, trials, keys)
+                now = scatter(self._begun(learner, players, seated, padded, trials, keys))
                 parts = []
                 for _ in range(-(-steps // self.unroll)):
                     now, part = update(now)

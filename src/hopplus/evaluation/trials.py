@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from hopplus.config import FOR_EVER, MIXED, SearchConfig
+from hopplus.devices import scatter
 from hopplus.games.game import Game
 from hopplus.learning.learner import Learner, Learning
 from hopplus.play.lineup import Lineup, fitting
@@ -187,8 +188,8 @@ class Trials:
         parts = []
         for first in range(0, len(chosen), together):
             some = np.resize(chosen[first : first + together], (together, self.game.seats))
-            choices = jnp.asarray(np.repeat(some, trials, axis=0))
-            reward, done = play_trials(self.game, self.seating, params, keys, choices, steps)
+            given = scatter((keys, jnp.asarray(np.repeat(some, trials, axis=0))))
+            reward, done = play_trials(self.game, self.seating, params, *given, steps)
             found = (np.asarray(reward[..., self.seat], np.float64), np.asarray(done))
             parts.append([one.T.reshape(together, trials, steps) for one in found])
         return Streams(*(np.concatenate(one)[: len(chosen)] for one in zip(*parts, strict=True)))

@@ -3,16 +3,20 @@
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import jax
 
 from hopplus.config import TrainConfig
+from hopplus.devices import PLAYED, SEEDED, SHARED, layout_of, spread
 from hopplus.learning.learner import Learner, Learning
 from hopplus.models.part import Metrics
 from hopplus.play.seeds import seed_keys
 
 LEVEL = "xla_backend_optimization_level"
+# How what is learned lies on devices, by the fields of `Learning`: seeds apart, and their games.
+_FIELDS: Any = (SEEDED, SEEDED, SEEDED, PLAYED, PLAYED, SEEDED, SHARED, SEEDED, PLAYED)
+SPECS = Learning(*_FIELDS)
 Update: TypeAlias = Callable[[Learning], tuple[Learning, Metrics]]
 
 
@@ -45,15 +49,21 @@ def first_and_next(
     other.
     """
     keys = seed_keys(config) if keys is None else keys
+    layout = layout_of(len(keys), config.ppo.games)
     with ThreadPoolExecutor(1) as auxiliary:
-        init = jax.jit(learner.init_all, compiler_options=start_options(config))
+        options = start_options(config)
+        init = spread(learner.init_all, layout, SEEDED, SPECS, compiler_options=options)
         first = auxiliary.submit(lambda: jax.block_until_ready(init(keys, absent)))
         shapes = jax.eval_shape(learner.init_all, keys, absent)
-        update = next_of(learner, config).lower(shapes).compile()
+        update = next_of(learner, config, len(keys)).lower(shapes).compile()
         return first.result(), update
 
 
-def next_of(learner: Learner, config: TrainConfig) -> jax.stages.Wrapped:
-    """The update, to be compiled when it is first called; it takes its argument over."""
-    options = start_options(config)
-    return jax.jit(learner.update_all, donate_argnums=0, compiler_options=options)
+def next_of(learner: Learner, config: TrainConfig, seeds: int) -> jax.stages.Wrapped:
+    """The update of so many seeds, to be compiled when it is first called; it takes its argument
+    over."""
+    layout = layout_of(seeds, config.ppo.games)
+    options = {"donate_argnums": 0, "compiler_options": start_options(config)}
+    # Every process reads the metrics of all seeds.
+    left = (SPECS, SHARED) if jax.process_count() > 1 else None
+    return spread(learner.update_all, layout, (SPECS,), (SPECS, SEEDED), left, **options)

@@ -12,6 +12,7 @@ import numpy as np
 import optax
 
 from hopplus.config import DistilConfig, PPOConfig, SearchConfig
+from hopplus.devices import split_rows
 from hopplus.games.game import Game, views
 from hopplus.learning.auxiliary.learner import by_set
 from hopplus.learning.auxiliary.learners import AuxiliaryLearners, AuxiliaryState
@@ -335,7 +336,7 @@ class Learner:
             return (optax.apply_updates(params, change), optimiser), parts
 
         def minibatch(now: Step, rows: jax.Array) -> tuple[Step, Metrics]:
-            part: Batch = jax.tree.map(lambda leaf: leaf[:, rows], batch)
+            part = split_rows(jax.tree.map(lambda leaf: leaf[:, rows], batch), axis=1)
             other = jax.tree.map(lambda leaf: leaf[::-1], (now[0], part)) if c.lola.step else None
             return jax.vmap(step)(now, part, other)
 

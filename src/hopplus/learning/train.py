@@ -3,7 +3,7 @@
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,9 +11,10 @@ import jax
 import numpy as np
 
 from hopplus.config import TrainConfig
+from hopplus.devices import layout_of
 from hopplus.learning.auxiliary.table import AUXILIARY_MODELS, added_up
 from hopplus.learning.checkpoints import load_learning, split_learning
-from hopplus.learning.compilation import Update, first_and_next, next_of
+from hopplus.learning.compilation import SPECS, Update, first_and_next, next_of
 from hopplus.learning.from_run import learner_from_run, learning_seats
 from hopplus.learning.learner import Learner, Learning
 from hopplus.learning.left_out import LeftOut
@@ -21,6 +22,14 @@ from hopplus.learning.training_curves import LOSSES, Pace, training_curves
 from hopplus.runs.checkpoint import STAGE, steps_of
 from hopplus.runs.folder import RunError, RunFolder, Saved, plain, spoilt
 from hopplus.runs.interrupt import patient_interrupt
+from hopplus.runs.processes import (
+    ReadOnlyRun,
+    any_of,
+    as_seen,
+    first_only,
+    told_if_lost,
+    wait_for_all,
+)
 from hopplus.runs.tensorboard import tensorboard
 
 SCORED = 10  # the last updates that a checkpoint is scored by
@@ -59,11 +68,14 @@ def train_side_by_side(
 ) -> list[dict[str, Any]]:
     """The same for runs in one program that leaves someone else out in each; they must have been
     stopped at the same update, if they were. One run by itself needs no `left_out`."""
+    runs = [as_seen(run) for run in runs]
     with ExitStack() as held:
         for run in runs:
             held.enter_context(run.locked())
+        held.enter_context(told_if_lost(runs[0]))
         config = runs[0].config()
         learner = left_out.learner if left_out else learner_from_run(runs[0])
+        layout = layout_of(config.seeds * len(runs), config.ppo.games)
         began = time.monotonic()
         found = _found(runs, learner, left_out) if steps_of(runs[0].checkpoints) else None
         done, earlier = (found[1].step, found[1].facts.get("seconds", 0.0)) if found else (0, 0.0)
@@ -74,6 +86,7 @@ def train_side_by_side(
         def save(number: int, learning: Learning, scores: Sequence[float | None]) -> None:
             seconds = earlier + time.monotonic() - began if number else 0.0
             facts = {"seconds": seconds, STAGE: number in stages}
+            learning = layout.gathered(learning) if layout else learning
             each = left_out.apart(learning) if left_out else [learning]
             for run, own, score in zip(runs, each, scores, strict=True):
                 trees = split_learning(learner, own)
@@ -81,8 +94,10 @@ def train_side_by_side(
 
         learning: Learning
         update: Update
+        wait_for_all()  # who have read what the first is about to write over
         if found:
-            learning, update = found[0], next_of(learner, config)
+            learning = layout.place(found[0], SPECS) if layout else found[0]
+            update = next_of(learner, config, config.seeds * len(runs))
         else:
             given = left_out.given() if left_out else ()
             learning, update = first_and_next(learner, config, *given)
@@ -96,7 +111,12 @@ def train_side_by_side(
         first = done * config.ppo.steps
         with ExitStack() as meanwhile:
             shown = [
-                meanwhile.enter_context(tensorboard(run.path, run.config(), first)) for run in runs
+                meanwhile.enter_context(
+                    nullcontext(lambda numbers, step: None)
+                    if isinstance(run, ReadOnlyRun)
+                    else tensorboard(run.path, run.config(), first)
+                )
+                for run in runs
             ]
             interrupted = meanwhile.enter_context(patient_interrupt())
             for number in range(done + 1, config.updates + 1):
@@ -114,7 +134,7 @@ def train_side_by_side(
                     kept.append(own)
                 compiled = compiled or time.monotonic() - began
                 on_update(_moment(record, learning_in))
-                stop = interrupted()
+                stop = any_of(interrupted())
                 due = number == config.updates or number % config.checkpoint_every == 0
                 if stop or due or number in stages:
                     save(number, learning, [_score(kept, learning_in) for kept in late])
@@ -127,11 +147,13 @@ def train_side_by_side(
             "first_update_seconds": compiled,
             "steps_per_second": after_first / (spent - compiled) if after_first > 0 else None,
             **({"side_by_side": len(runs)} if len(runs) > 1 else {}),
+            **({"devices": layout.shares} if layout else {}),
         }
-        results = [summary(run, run.config()) | together for run in runs]
-        for run, result in zip(runs, results, strict=True):
-            run.write_result(result)
-        return results
+        with first_only() as first:
+            if first:
+                for run in runs:
+                    run.write_result(summary(run, run.config()) | together)
+        return [result for run in runs if (result := run.result())]
 
 
 def _found(

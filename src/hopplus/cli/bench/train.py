@@ -12,6 +12,7 @@ import numpy as np
 import tyro
 
 from hopplus.cli.paged import show
+from hopplus.cli.reading.devices import Devices
 from hopplus.cli.reading.options import check_options
 from hopplus.config import GameConfig, TrainConfig, default_game
 from hopplus.games import make_game
@@ -35,12 +36,13 @@ class BenchTrain:
     config: Annotated[TrainConfig, tyro.conf.arg(name="")] = field(default_factory=TrainConfig)
     seconds: float = 10.0
     """How long to measure, after compilation."""
+    on: Annotated[Devices, tyro.conf.arg(name="")] = field(default_factory=Devices)
     json: bool = False
     """Print JSON instead of lines."""
 
     def run(self) -> int:
         check_options(seconds=self.seconds)
-        with Watchdog():
+        with self.on.used(self.config), Watchdog():
             speed = measure_train(self.config, self.seconds)
         return show(_speed_page(self.config, speed), as_json=self.json)
 

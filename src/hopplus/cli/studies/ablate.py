@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 import tyro
 
 from hopplus.cli.paged import show
+from hopplus.cli.reading.devices import Devices
 from hopplus.cli.studies.engine import Engine, TrainedBy
 from hopplus.cli.train import train_to_end
 from hopplus.config import GameConfig, NetConfig, TrainConfig, check, default_game
@@ -54,6 +55,7 @@ class Ablate:
     runs: Path = Path("runs")
     """The folder that holds the ladder's own, which holds a run for each rung."""
     trained_by: TrainedBy = field(default_factory=Engine)
+    on: Annotated[Devices, tyro.conf.arg(name="")] = field(default_factory=Devices)
     json: bool = False
     """Print JSON instead of tables."""
 
@@ -63,16 +65,22 @@ class Ablate:
         stamped = f"ladder-{time.strftime('%Y%m%d-%H%M%S')}"
         name = check_name(stamped if self.name is None else self.name)
         folder = self.runs / name
+        held = self.on.devices == 1 or self.trained_by.engine == "here"
+        allowed = "1 with --engine ray, which has --gpus-per-run"
+        check(held, "--devices", self.on.devices, allowed)
         executor = self.trained_by.make()
         settled = {short: self._settled(rung) for short, rung in rungs.items()}
-        made = {
-            short: find_run(folder / short, config, "another --name")
-            or new_run(folder / short, config)
-            for short, config in settled.items()
-        }
-        tasks = [Task(rungs[short].title, (run,), train_to_end) for short, run in made.items()]
         try:
-            failed = executor.execute(tasks)
+            with self.on.used(*settled.values()):
+                made = {
+                    short: find_run(folder / short, config, "another --name")
+                    or new_run(folder / short, config)
+                    for short, config in settled.items()
+                }
+                tasks = [
+                    Task(rungs[short].title, (run,), train_to_end) for short, run in made.items()
+                ]
+                failed = executor.execute(tasks)
         except KeyboardInterrupt:
             say(f"stopped; go on with the same command{'' if self.name else f' and --name {name}'}")
             return 130

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
+from hopplus.devices import split_rows
 from hopplus.games.game import Game
 from hopplus.learning.auxiliary.transitions import (
     Transitions,
@@ -181,6 +182,7 @@ class AuxiliaryLearner:
         c = self.config
         slope_of = jax.value_and_grad(self.loss, has_aux=True)
         batches = jax.tree.map(lambda leaf: leaf.reshape(c.fits, c.batch, *leaf.shape[1:]), samples)
+        batches = split_rows(batches, axis=1)
 
         def step(
             carry: tuple[Params, optax.OptState], batch: Any

@@ -1,0 +1,201 @@
+"""Which devices a program runs on, and how its arrays lie there.
+
+Seeds lie on different devices first, since they need nothing of each other; then games, whose
+gradients are summed over devices. On one device nothing of this is done: programs are what they
+would be without it.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, TypeAlias, TypeVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh, NamedSharding
+from jax.sharding import PartitionSpec as Spec
+
+from hopplus.config import ConfigError, check
+
+Tree = TypeVar("Tree")
+Count: TypeAlias = int | Literal["all"]
+SEEDS, GAMES = "seeds", "games"  # the axes of a mesh
+# Arrays [S, ...], arrays [S, B, ...] of games too, and what all seeds have in common.
+SEEDED, PLAYED, SHARED = Spec(SEEDS), Spec(SEEDS, GAMES), Spec()
+MOST_NAMED = 8  # numbers that would do, in a message
+
+_used: ContextVar[tuple[jax.Device, ...]] = ContextVar("devices", default=())
+
+
+@contextmanager
+def using(count: Count) -> Iterator[None]:
+    """Have programs that are compiled meanwhile run on so many devices, of all processes."""
+    token = _used.set(_find(count))
+    try:
+        yield
+    finally:
+        _used.reset(token)
+
+
+def _find(count: Count) -> tuple[jax.Device, ...]:
+    alone = not jax.distributed.is_initialized()
+    if count == 1 and alone:
+        return ()  # as without the option; JAX need not even have started
+    there = jax.devices()
+    wanted = len(there) if count == "all" else count
+    check(wanted >= 1, "--devices", count, "all, or 1 or more")
+    if wanted > len(there):
+        raise ConfigError(
+            f"--devices is {count}, and there {'is' if len(there) == 1 else 'are'} {len(there)}"
+            f" ({there[0].device_kind}): give at most that, or all"
+        )
+    if wanted == 1 and alone:
+        return ()
+    each, rest = divmod(wanted, jax.process_count())
+    if rest:
+        raise ConfigError(
+            f"--devices is {count}, for {jax.process_count()} processes: give a multiple, or all"
+        )
+    of_process: dict[int, list[jax.Device]] = {}
+    for device in there:
+        of_process.setdefault(device.process_index, []).append(device)
+    return tuple(device for own in of_process.values() for device in own[:each])
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Devices as a mesh: so many for the seeds, times so many for the games of each."""
+
+    mesh: Mesh
+
+    @property
+    def shares(self) -> dict[str, int]:
+        """Over how many devices seeds and games are spread."""
+        return {SEEDS: self.mesh.shape[SEEDS], GAMES: self.mesh.shape[GAMES]}
+
+    def place(self, tree: Tree, specs: Any) -> Tree:
+        """Arrays that every process holds in full, where they belong."""
+        whole = jax.tree.map(
+            lambda spec, part: jax.tree.map(lambda leaf: self._placed(leaf, spec), part),
+            specs,
+            tree,
+            is_leaf=lambda one: isinstance(one, Spec),
+        )
+        placed: Tree = whole
+        return placed
+
+    def _placed(self, leaf: jax.Array, spec: Spec) -> jax.Array:
+        if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+            return jax.random.wrap_key_data(self._placed(jax.random.key_data(leaf), spec))
+        host = np.asarray(leaf)
+        sharding = NamedSharding(self.mesh, spec)
+        return jax.make_array_from_callback(host.shape, sharding, lambda place: host[place])
+
+    def gathered(self, tree: Tree) -> Tree:
+        """All of what lies here, in every process; they have to ask together."""
+        if jax.process_count() == 1:
+            return tree
+        whole: Tree = self._gather(tree)
+        return whole
+
+    @cached_property
+    def _gather(self) -> jax.stages.Wrapped:
+        return jax.jit(lambda tree: tree, out_shardings=NamedSharding(self.mesh, SHARED))
+
+    def shardings(self, specs: Any) -> Any:
+        """The same specs on these devices."""
+        is_spec = lambda one: isinstance(one, Spec)  # noqa: E731
+        return jax.tree.map(lambda spec: NamedSharding(self.mesh, spec), specs, is_leaf=is_spec)
+
+
+def layout_of(seeds: int, games: int) -> Layout | None:
+    """How so many seeds of so many games lie on the devices in use; None for one device. Raises
+    `ConfigError` if they do not divide among them."""
+    devices = _used.get()
+    if not devices:
+        return None
+    wanted = len(devices)
+    if not _divides(seeds, games, wanted):
+        fit = [str(n) for n in range(1, len(jax.devices()) + 1) if _divides(seeds, games, n)]
+        more = f" and {len(fit) - MOST_NAMED} more" if len(fit) > MOST_NAMED else ""
+        raise ConfigError(
+            f"--devices is {wanted}, among which --seeds {seeds} times --ppo.games {games}"
+            f" do not divide: {', '.join(fit[-MOST_NAMED:])}{more} would do"
+        )
+    shape = (math.gcd(seeds, wanted), -1)
+    return Layout(Mesh(np.array(devices).reshape(shape), (SEEDS, GAMES)))
+
+
+def _divides(seeds: int, games: int, devices: int) -> bool:
+    return games % (devices // math.gcd(seeds, devices)) == 0
+
+
+def spread(
+    function: Callable[..., Any],
+    layout: Layout | None,
+    given: Any,
+    found: Any,
+    left: Any = None,
+    **options: Any,
+) -> jax.stages.Wrapped:
+    """`jax.jit` of a function of seeds side by side, with specs of what it is given and gives, and
+    of how that is left to lie, if otherwise.
+
+    Every device works on its own seeds, and XLA finds what the games of a seed need of each other:
+    the same numbers come out as on one device, but for the order in which floats are added.
+    """
+    if layout is None:
+        return jax.jit(function, **options)
+
+    def own_seeds(specs: Any) -> Any:
+        """The part of the specs that says so; what is left is for XLA."""
+        return jax.tree.map(
+            lambda spec: Spec(*(axis if axis == SEEDS else None for axis in spec)),
+            specs,
+            is_leaf=lambda one: isinstance(one, Spec),
+        )
+
+    local = jax.shard_map(
+        function,
+        mesh=layout.mesh,
+        in_specs=own_seeds(given),
+        out_specs=own_seeds(found),
+        axis_names={SEEDS},
+        check_vma=False,  # of scans whose first values are constants
+    )
+    after = found if left is None else left
+    placed = {"in_shardings": layout.shardings(given), "out_shardings": layout.shardings(after)}
+    return jax.jit(local, **placed, **options)
+
+
+def check_rows(name: str, rows: int) -> None:
+    """Raise `ConfigError` unless as many rows as an option says divide among the devices in use."""
+    count = max(1, len(_used.get()))
+    check(rows % count == 0, name, rows, f"a multiple of --devices, which is {count}")
+
+
+def scatter(tree: Tree) -> Tree:
+    """Rows [B, ...] that need nothing of each other on different devices, where functions of them
+    are computed then; numbers go everywhere."""
+    devices = _used.get()
+    if not devices:
+        return tree
+    mesh = Mesh(np.array(devices), (GAMES,))
+    specs = jax.tree.map(lambda leaf: Spec(GAMES) if leaf.ndim else SHARED, tree)
+    rows: Tree = jax.device_put(tree, Layout(mesh).shardings(specs))
+    return rows
+
+
+def split_rows(tree: Tree, axis: int) -> Tree:
+    """Rows to learn from, a share of them on each of the devices that have games of the seed. XLA
+    would have every device learn from all of them."""
+    mesh = jax.sharding.get_abstract_mesh()
+    if mesh.shape.get(GAMES, 1) == 1:
+        return tree
+    split = NamedSharding(mesh, Spec(*[None] * axis, GAMES))
+    rows: Tree = jax.lax.with_sharding_constraint(tree, split)
+    return rows

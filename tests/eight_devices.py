@@ -1,0 +1,114 @@
+"""A program of `test_devices`, on a machine that seems to have eight devices: they must be there
+before JAX starts. Trains in the folder it is given and prints what came of it as JSON."""
+
+import io
+import json
+import os
+import shutil
+import sys
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+from typing import Any
+
+os.environ["XLA_FLAGS"] = (
+    f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=8"
+)
+
+from hopplus.cli import main
+from hopplus.devices import using
+from hopplus.learning.checkpoints import empty_learning
+from hopplus.learning.compilation import next_of
+from hopplus.learning.from_run import learner_from_run
+from hopplus.runs.folder import open_run
+
+_GAME = "--game.size 3 --game.seats 2 --game.hares 2 --game.horizon 8 --net.hidden 16"
+_RUN = "--ppo.games 8 --ppo.unroll 8 --ppo.minibatches 2 --ppo.epochs 1 --ppo.no-anneal"
+GAME, RUN = _GAME.split(), _RUN.split()
+STEPS = 64  # of an update
+COLLECTIVES = ("all-reduce", "all-gather", "all-to-all", "collective-permute", "reduce-scatter")
+
+
+def said(*words: str) -> tuple[int, str, str]:
+    """The status of a command, and what it printed."""
+    out, errors = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(errors):
+        status = main(list(words))
+    return status, out.getvalue(), errors.getvalue()
+
+
+def run(name: str, devices: str, updates: int = 6, seed: int = 0) -> dict[str, Any]:
+    """Train four seeds, and give what was logged and what came of it."""
+    length = ["--steps", str(STEPS * updates), "--seeds", "4", "--seed", str(seed)]
+    command = ["train", "ppo", "--name", name, *GAME, *RUN, *length, "--checkpoint-every", "2"]
+    status, _, errors = said(*command, "--devices", devices)
+    assert status == 0, errors
+    return found(name)
+
+
+def again(name: str, devices: str) -> dict[str, Any]:
+    """The same after its last updates are lost."""
+    folder = Path("runs") / name
+    shutil.rmtree(folder / "checkpoints/6")
+    (folder / "result.json").unlink()
+    assert said("resume", str(folder), "--devices", devices)[0] == 0
+    return found(name)
+
+
+def go_on(name: str, devices: str, updates: int) -> dict[str, Any]:
+    steps = str(STEPS * updates)
+    status, _, errors = said("resume", f"runs/{name}", "--steps", steps, "--devices", devices)
+    assert status == 0, errors
+    return found(name)
+
+
+def found(name: str) -> dict[str, Any]:
+    folder = open_run(Path("runs") / name)
+    return {"log": folder.metrics(), "result": folder.result(), "config": folder.facts()["config"]}
+
+
+def collectives(name: str, devices: int) -> int:
+    """How often devices exchange anything in the update of that run."""
+    folder = open_run(Path("runs") / name)
+    config, learner = folder.config(), learner_from_run(folder)
+    with using(devices):
+        update = next_of(learner, config, config.seeds)
+        text = update.lower(empty_learning(learner, config)).compile().as_text() or ""
+    return sum(text.count(f" {name}(") for name in COLLECTIVES)
+
+
+def adapted(devices: str) -> Any:
+    """The returns of a player among a hare hunter."""
+    trials = ["--against", "hare", "--seat", "0", "--episodes", "1", "--trials", "16", "--json"]
+    status, out, errors = said("adapt", "runs/one", *trials, "--devices", devices)
+    assert status == 0, errors
+    return json.loads(out)["returns"]
+
+
+def main_checks() -> dict[str, Any]:
+    refused = {
+        "nine": said("train", "ppo", "--name", "no", *GAME, *RUN, "--devices", "9"),
+        "seven": said("train", "ppo", "--name", "no", *GAME, *RUN, "--devices", "7"),
+        "none": said("train", "ppo", "--name", "no", *GAME, *RUN, "--devices", "0"),
+        "ablate": said("ablate", "ladder", *GAME, "--devices", "9"),
+        "certify": said("certify", *GAME, "--devices", "9"),
+        "bench": said("bench", "train", *GAME, *RUN, "--devices", "9"),
+        "trials": said("adapt", "ppo", "--trials", "12", "--devices", "8"),
+        "folders": os.listdir(),
+    }
+    return {
+        "refused": refused,
+        "one": run("one", "1"),
+        "four": run("four", "4"),
+        "moved": run("moved", "4", seed=1),
+        "resumed": again("moved", "4"),
+        "eight": run("eight", "all", updates=2),
+        "then one": go_on("eight", "1", updates=4),
+        "then four": go_on("eight", "4", updates=6),
+        "exchanges": collectives("four", 4),
+        "adapted": [adapted("1"), adapted("8")],
+    }
+
+
+if __name__ == "__main__":
+    os.chdir(sys.argv[1])
+    print(json.dumps(main_checks()))
