@@ -114,7 +114,7 @@ class Sweep:
             hints=[
                 "on the seeds that it was chosen by, the best of many looks better than it is; on"
                 f" others: {plan.train} {shlex.join(plan.typed[best])} {other}",
-                f"the runs and sweep.csv are in {folder}",
+                f"the runs are in {folder}, and their figures in {folder / 'sweep.csv'}",
             ],
             folder=str(folder),
             train=plan.train,
