@@ -31,7 +31,7 @@ from hopplus.learning.training_curves import training_curves
 from hopplus.presets import PRESETS
 from hopplus.report.figures.palette import colour, panels, try_figure
 from hopplus.report.page import Column, Page, make_table
-from hopplus.runs.watchdog import Watchdog
+from hopplus.runs.progress import Progress
 from hopplus.runtime import device_line
 
 if TYPE_CHECKING:
@@ -99,8 +99,8 @@ class Scaling:
     """Games of each device."""
     rate: float | None = None
     """Steps per second of one device with so many games, to predict by; measured when not given."""
-    rounds: int = 7
-    """Updates that are timed, in turns; the median counts."""
+    rounds: int = 20
+    """Updates that are timed, in turns; the shortest counts, as other work only adds to it."""
     out: Path = Path("scaling.png")
     """The picture."""
     json: bool = False
@@ -113,11 +113,12 @@ class Scaling:
         ppo = PRESETS["ppo"]
         config = replace(ppo, game=self.game, ppo=replace(ppo.ppo, games=self.games))
         found: list[Measured] = []
-        with Watchdog():
-            if "devices" in self.only:
-                found += [measure(*one, self.rounds) for one in over_devices(config)]
-            if "sizes" in self.only:
-                found += [measure(*one, self.rounds) for one in over_sizes(config)]
+        wanted = [*(over_devices(config) if "devices" in self.only else ())]
+        wanted += over_sizes(config) if "sizes" in self.only else ()
+        with Progress("measuring", len(wanted), "programs", even=False) as progress:
+            for one in wanted:
+                found.append(measure(*one, self.rounds))
+                progress.advance(1, f"{found[-1].what} {found[-1].size:,}")
             predicted, moved, logging = [], None, None
             if "predict" in self.only:
                 moved, logging = moved_by(config), seconds_to_log(config)
@@ -163,10 +164,10 @@ def over_sizes(config: TrainConfig) -> Iterator[Program]:
 
 
 def measure(what: str, size: int, config: TrainConfig, devices: int, rounds: int) -> Measured:
-    """The median over updates of it and, in turns, of the same on one device."""
+    """The shortest update of it and, in turns, of the same on one device."""
     counts = list(dict.fromkeys((devices, 1)))
     updates = [_updating(config, count) for count in counts]
-    spent = np.median([[update() for update in updates] for _ in range(rounds)], axis=0)
+    spent = np.min([[update() for update in updates] for _ in range(rounds)], axis=0)
     steps = config.seeds * config.ppo.steps
     return Measured(what, size, devices, float(spent[0]), float(spent[-1]), steps)
 

@@ -120,7 +120,7 @@ NOT_RUN = {
     "pip install jax[cuda13]": "installs, for a GPU",
     "apt install chromium": "installs",
     "nvidia-cuda-mps-control -d": "a service of NVIDIA's driver",
-    "srun hopplus train ppo --seeds 64 --name big --devices all --coordinator auto": "needs SLURM",
+    "hopplus train ppo --seeds 64 --name big --devices all --coordinator auto": "needs SLURM",
     f"{_TWO} --process 0": "waits for the other process",
     f"{_TWO} --process 1": "waits for the other process",
     "tensorboard --logdir runs": "another program, which may not be there",

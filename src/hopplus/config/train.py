@@ -129,7 +129,7 @@ class TrainConfig(Settings):
     game: GameConfig = field(default_factory=default_game)
     net: NetConfig = field(default_factory=NetConfig)
     last_actions: bool = False
-    """Give policy and critic what everyone did last, as well as the view."""
+    """Give policy and critic what everyone did last."""
     ppo: PPOConfig = field(default_factory=PPOConfig)
     parts: tuple[PartName, ...] = ()
     """Auxiliary models: opponent, goal, belief, traits (these two need opponent), liam, world,

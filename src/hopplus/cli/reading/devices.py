@@ -15,7 +15,7 @@ class Devices:
     """One device, or as many as there are."""
 
     devices: int | Literal["all"] = 1
-    """Devices that the seeds, and then the games of each, are spread over: so many, or all."""
+    """Devices to lay seeds, then games on: so many, or all."""
 
     @contextmanager
     def used(self, *configs: TrainConfig) -> Iterator[None]:
@@ -31,12 +31,11 @@ class Processes(Devices):
     """Devices of several processes."""
 
     coordinator: str | None = None
-    """Where the first of several processes is found that train this run together, as HOST:PORT; or
-    auto, where SLURM, Open MPI or Kubernetes say so."""
+    """Train in several processes: HOST:PORT of the first, or auto (SLURM, Open MPI, Kubernetes)."""
     processes: int | None = None
-    """How many processes there are."""
+    """How many there are, with --coordinator HOST:PORT."""
     process: int | None = None
-    """Which of them this one is, from 0 on; 0 writes the run."""
+    """Which of them this one is; 0 is the first, which writes the run."""
 
     @contextmanager
     def used(self, *configs: TrainConfig) -> Iterator[None]:

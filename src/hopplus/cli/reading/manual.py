@@ -231,6 +231,8 @@ def _idle(config: TrainConfig) -> Callable[[str], bool]:
         group, _, field = name.removeprefix("--").partition(".")
         if name == "--held-out":
             return not config.train_against
+        if name in ("--coordinator", "--processes", "--process"):  # one host has no use for them
+            return True
         if not field or name in switches:
             return False
         idle = group == "ppo" and (field in useless or field.startswith(unused))
