@@ -135,6 +135,26 @@ def test_what_is_done_is_not_done_again(
     assert len(trained) == 10
 
 
+def test_players_are_diagnosed_anew_with_settings_of_their_own(
+    trained: list[tuple[str, str, int]], tmp_path: Path
+) -> None:
+    few = make_bench(tmp_path, faults=("deaf-policy",), seeds=2)
+    for change, count in (({}, 2), ({"steps": 9}, 2), ({"trials_each": 9}, 4)):
+        list(replace(few, **change).trials(lambda note: None))
+        assert len(trained) == count
+    list(replace(few, player_steps=9).trials(lambda note: None))
+    assert len(trained) == 6
+
+
+def test_training_that_was_stopped_is_no_diagnosis(
+    trained: list[tuple[str, str, int]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Players, "train", lambda players: players.preset != "belief")
+    options = ["--faults", "none", "--commands", "adaptation", "--runs", str(tmp_path)]
+    assert main(FaultBench, options) == 130
+    assert not trained
+
+
 def test_a_changed_threshold_is_noticed(
     trained: list[tuple[str, str, int]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -31,7 +31,11 @@ def test_they_learn_once_and_have_faults_later(
 
 
 def test_goal_trial_is_trained_as_it_is() -> None:
-    """Its models of the others are those of all, and so are its trials."""
+    """And its trials and models of the others are those of all."""
     made = PRESETS["goal-trial"]
     config = Players("goal-trial", GAME, 1000, 7, 2, Path()).config
     assert config == replace(made, game=GAME, steps=1000, seed=7, seeds=2)
+    belief = Players("belief", GAME, 1000, 7, 2, Path()).config
+    assert belief == replace(
+        config, net=belief.net, parts=("opponent", "belief"), goal=belief.goal, belief=belief.belief
+    )

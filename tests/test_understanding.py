@@ -234,7 +234,7 @@ def test_seeds_that_differ_cannot_tell() -> None:
 
 
 def test_who_infers_nothing_is_not_healthy() -> None:
-    nothing = replace(watched(models=False), infers=False, probe=np.full((2, 2), np.nan))
-    found = verdict(nothing)
-    assert (found.name, found.area) == ("no-inference", "inference")
-    assert found.also == ()
+    for one in (watched(models=False), watched(right=0.5)):  # whose models are told nothing
+        found = verdict(replace(one, infers=False, probe=np.full((2, 2), np.nan)))
+        assert (found.name, found.area) == ("no-inference", "inference")
+        assert found.also == ()
