@@ -253,10 +253,10 @@ class FaultBench:
 
     def _settings(self, command: str) -> Figures:
         """What a verdict hangs on besides the case and the seed."""
-        names, game = ("runs_each", "steps", "episodes", "updates", "games"), self.game
+        names, game = "runs_each steps episodes updates games", self.game
         if command == "adaptation":
-            names, game = ("player_steps", "trials_each"), self._players(PLAIN).game
-        return {name: getattr(self, name) for name in names} | {"game": asdict(game)}
+            names, game = "player_steps trials_each", self._players(PLAIN).game
+        return {name: getattr(self, name) for name in names.split()} | {"game": asdict(game)}
 
     @property
     def _seeds(self) -> Figures:
@@ -264,14 +264,14 @@ class FaultBench:
 
     def _diagnosis(self, case: Case) -> Callable[[int], Verdict]:
         """The verdict by the first seed."""
+        fault_name = None if case.fault == NONE else case.fault
         if case.command == "adaptation":
-            fault = None if case.fault == NONE else case.fault
-            return self._players(case.preset).diagnosis(fault, self.trials_each)
+            return self._players(case.preset).diagnosis(fault_name, self.trials_each)
         made = PRESETS[case.preset]
         if case.command == "value-loss":
             made = replace(made.steady, ppo=replace(made.steady.ppo, games=self.games))
         config = replace(made, game=self.game, steps=self.steps)
-        fault = find_fault(None if case.fault == NONE else case.fault, config)
+        fault = find_fault(fault_name, config)
         return {"seats": self._seats, "value-loss": self._value_loss}[case.command](
             case, config, fault
         )

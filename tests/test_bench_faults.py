@@ -139,11 +139,10 @@ def test_players_are_diagnosed_anew_with_settings_of_their_own(
     trained: list[tuple[str, str, int]], tmp_path: Path
 ) -> None:
     few = make_bench(tmp_path, faults=("deaf-policy",), seeds=2)
-    for change, count in (({}, 2), ({"steps": 9}, 2), ({"trials_each": 9}, 4)):
-        list(replace(few, **change).trials(lambda note: None))
+    own = (replace(few, trials_each=9), replace(few, player_steps=9))
+    for one, count in ((few, 2), (replace(few, steps=9), 2), *zip(own, (4, 6), strict=True)):
+        list(one.trials(lambda note: None))
         assert len(trained) == count
-    list(replace(few, player_steps=9).trials(lambda note: None))
-    assert len(trained) == 6
 
 
 def test_training_that_was_stopped_is_no_diagnosis(

@@ -171,7 +171,7 @@ def test_errors_of_values_are_divided_by_the_deviation_of_what_is_kept() -> None
     plain = replace(numbered(1), valued=jnp.ones((SETS, ROWS), bool).at[:, 0].set(False))
     found, _ = distilled(plain, None, asked, None, jnp.int32(0), *drawing)
     spread = np.arange(1, ROWS).std()  # a row that does not count is left out
-    np.testing.assert_allclose(found.scale, np.full((SETS, ROWS), spread), rtol=1e-5)
+    np.testing.assert_allclose(np.asarray(found.scale), np.full((SETS, ROWS), spread), rtol=1e-5)
     alike = replace(plain, returns=jnp.ones_like(plain.returns))
     found, _ = distilled(alike, None, asked, None, jnp.int32(0), *drawing)
     assert (np.asarray(found.scale) == 1).all()
@@ -180,7 +180,9 @@ def test_errors_of_values_are_divided_by_the_deviation_of_what_is_kept() -> None
         now = replace(plain, returns=numbered(update).returns)
         found, kept = distilled(now, kept, asked, None, jnp.int32(update), *drawing)
     both = np.concatenate([np.arange(1, ROWS), 100 + np.arange(1, ROWS)])
-    np.testing.assert_allclose(found.scale, np.full((SETS, ROWS), both.std()), rtol=1e-5)
+    np.testing.assert_allclose(
+        np.asarray(found.scale), np.full((SETS, ROWS), both.std()), rtol=1e-5
+    )
     scaled, raw = (
         loss_of(PARAMS, replace(batch(), scale=scale))[1]["value_loss"]
         for scale in (jnp.full(len(RETURNS), 4.0), None)
