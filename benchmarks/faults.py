@@ -15,10 +15,12 @@ import tyro
 
 from benchmarks import main
 from benchmarks.kept import Figures, find_figures, keep_figures, read_figures
+from benchmarks.players import SEATS, Players
 from hopplus import diagnosis
 from hopplus.cli.paged import show
 from hopplus.cli.reading.options import check_options
 from hopplus.config import MANY, ConfigError, GameConfig, check_range, default_game
+from hopplus.diagnosis.adaptation import ENOUGH_TRIALS
 from hopplus.diagnosis.faults import FAULTS, Fault, find_fault
 from hopplus.diagnosis.finding import HEALTHY, NOT_KNOWN, Verdict, read_illnesses
 from hopplus.diagnosis.player_faults import PLAYER_FAULTS
@@ -39,7 +41,7 @@ DOCS = Path(__file__).parents[1] / "docs" / "diagnosis.md"  # shows what is kept
 MARK = "<!-- benchmarks/faults.json -->"  # above and below the table there
 ENOUGH = 0.95  # of the diagnoses of a fault should name it
 PLAIN, WHOLE = "ppo", "hop-plus"  # faults are built into plain PPO, or where there are all parts
-COMMANDS = ("seats", "value-loss")
+COMMANDS = ("seats", "value-loss", "adaptation")
 NO_FAULT = "no fault reaches it"
 
 
@@ -53,6 +55,8 @@ class Case:
 
     @property
     def expected(self) -> str:
+        if (self.command, self.preset) == ("adaptation", PLAIN):
+            return "no-inference"  # by what it is, and for no fault
         return expected_of(self.command, self.fault) or HEALTHY
 
     @property
@@ -128,6 +132,13 @@ class FaultBench:
     """Runs side by side in a diagnosis of seats."""
     steps: int = 40_000
     """Environment steps of each run."""
+    players: tuple[str, ...] = ("belief",)
+    """Presets whose players' adaptation is diagnosed, with each fault of a player and without;
+    besides plain PPO, which infers nothing. They learn in a game of three seats."""
+    player_steps: int = 500_000
+    """Environment steps of each player's training."""
+    trials_each: int = ENOUGH_TRIALS
+    """Trials of a diagnosis of adaptation."""
     episodes: int = 10_000
     """Episodes for each kind of player that the game is tried with."""
     updates: int = 6
@@ -145,21 +156,24 @@ class FaultBench:
     def run(self) -> int:
         check_options(seeds=self.seeds, seed=self.seed, steps=self.steps)
         check_options(episodes=self.episodes, updates=self.updates, **{"runs-each": self.runs_each})
+        check_options(**{"player-steps": self.player_steps, "trials-each": self.trials_each})
         check_range("ppo.games", self.games, 1, MANY)
         for kind, given, allowed in (
-            ("preset", self.healthy, tuple(PRESETS)),
-            ("fault", self.faults, (NONE, *FAULTS)),
+            ("preset", self.healthy + self.players, tuple(PRESETS)),
+            ("fault", self.faults, (NONE, *FAULTS, *PLAYER_FAULTS)),
             ("diagnosis", self.commands, COMMANDS),
         ):
             if wrong := [name for name in given if name not in allowed]:
                 raise ConfigError(f"no {kind} {wrong[0]!r}; there are {', '.join(allowed)}")
+        watched = dict.fromkeys(one.preset for one in self.cases if one.command == "adaptation")
+        if not all(self._players(preset).train() for preset in watched):
+            return 130
         total, busy = len(self.cases) * self.seeds, "busy with the first"
         with Progress("diagnosing", total, "diagnoses", first=busy) as progress:
             found = list(self.trials(lambda note: progress.advance(1, note)))
         if self.keep:
-            now = {
-                one.case.name: {**self._settings, **self._seeds, "said": one.said} for one in found
-            }
+            settings = {name: self._settings(name) | self._seeds for name in self.commands}
+            now = {one.case.name: settings[one.case.command] | {"said": one.said} for one in found}
             keep_figures(KEPT, now)
             above, _, below = DOCS.read_text(encoding="utf-8").split(MARK)
             table = f"{MARK}\n{tabulate_kept()}\n{MARK}"
@@ -192,13 +206,16 @@ class FaultBench:
     def cases(self) -> list[Case]:
         """Those that are asked for: healthy ones, and each fault by every command that should name
         it."""
-        wanted, found = self.faults or (NONE, *FAULTS), []
+        wanted, found = self.faults or (NONE, *FAULTS, *PLAYER_FAULTS), []
         for command in self.commands:
+            adaptation = command == "adaptation"
             if NONE in wanted:
-                found += [Case(command, preset, NONE) for preset in self.healthy]
+                sound = (PLAIN, *self.players) if adaptation else self.healthy
+                found += [Case(command, preset, NONE) for preset in sound]
             for name in wanted:
                 if expected_of(command, name):
-                    found.append(Case(command, WHOLE if FAULTS[name].needs else PLAIN, name))
+                    one = self.players if adaptation else (WHOLE if FAULTS[name].needs else PLAIN,)
+                    found += [Case(command, preset, name) for preset in one]
         return found
 
     def trials(self, on_step: OnStep) -> Iterator[Trials]:
@@ -207,7 +224,8 @@ class FaultBench:
             make: Callable[[int], Verdict] | None = None
             file = self.runs / f"{case.name.replace(' ', '-')}.json"
             done: list[Figures] = []
-            known = self._settings | {"code": hash_code(CODE)}
+            settings = self._settings(case.command)
+            known = settings | {"code": hash_code(CODE)}
             for seed in self.seeds_of(case.command):
                 row = find_figures(file, str(seed), known)
                 if row is None:
@@ -220,7 +238,7 @@ class FaultBench:
                 done.append(row)
                 on_step(f"{case.name}: {dict(Counter(row['said'] for row in done))}")
             seconds = [row["seconds"] for row in done[1:] or done]
-            before = find_figures(KEPT, case.name, self._settings | self._seeds)
+            before = find_figures(KEPT, case.name, settings | self._seeds)
             yield Trials(
                 case,
                 dict(Counter(row["said"] for row in done)),
@@ -230,14 +248,15 @@ class FaultBench:
 
     def seeds_of(self, command: str) -> Sequence[int]:
         """The first seed of each diagnosis, as far apart as it has runs: no seed is used twice."""
-        each = self.runs_each if command == "seats" else REPLICAS
+        each = {"seats": self.runs_each, "value-loss": REPLICAS, "adaptation": 1}[command]
         return range(self.seed, self.seed + self.seeds * each, each)
 
-    @property
-    def _settings(self) -> Figures:
+    def _settings(self, command: str) -> Figures:
         """What a verdict hangs on besides the case and the seed."""
-        names = ("runs_each", "steps", "episodes", "updates", "games")
-        return {name: getattr(self, name) for name in names} | {"game": asdict(self.game)}
+        names, game = "runs_each steps episodes updates games", self.game
+        if command == "adaptation":
+            names, game = "player_steps trials_each", self._players(PLAIN).game
+        return {name: getattr(self, name) for name in names.split()} | {"game": asdict(game)}
 
     @property
     def _seeds(self) -> Figures:
@@ -245,14 +264,21 @@ class FaultBench:
 
     def _diagnosis(self, case: Case) -> Callable[[int], Verdict]:
         """The verdict by the first seed."""
+        fault_name = None if case.fault == NONE else case.fault
+        if case.command == "adaptation":
+            return self._players(case.preset).diagnosis(fault_name, self.trials_each)
         made = PRESETS[case.preset]
         if case.command == "value-loss":
             made = replace(made.steady, ppo=replace(made.steady.ppo, games=self.games))
         config = replace(made, game=self.game, steps=self.steps)
-        fault = find_fault(None if case.fault == NONE else case.fault, config)
+        fault = find_fault(fault_name, config)
         return {"seats": self._seats, "value-loss": self._value_loss}[case.command](
             case, config, fault
         )
+
+    def _players(self, preset: str) -> Players:
+        game = replace(self.game, seats=SEATS)
+        return Players(preset, game, self.player_steps, self.seed, self.seeds, self.runs)
 
     def _seats(self, case: Case, config: Any, fault: Fault) -> Callable[[int], Verdict]:
         laboratory = make_laboratory(config, fault, self.runs_each)
@@ -289,20 +315,26 @@ def hash_code(folder: Path) -> str:
 
 def expected_of(command: str, fault: str) -> str | None:
     """What a diagnosis should say of a fault; None of one that it need not find, and of none."""
-    if fault == NONE:
-        return None
-    return {"seats": FAULTS[fault].seats, "value-loss": FAULTS[fault].value_loss}.get(command)
+    known: dict[str, object] = {**FAULTS, **PLAYER_FAULTS}
+    return getattr(known.get(fault), command.replace("-", "_"), None)
 
 
 def tabulate_kept() -> str:
     """What is kept, as the documents have it; cases that were not counted without a number."""
     kept = {name: row["said"] for name, row in read_figures(KEPT).items()}
-    sound = dict.fromkeys(name.split()[1] for name in kept if name.split()[2] == NONE)
+    sound = [Case(*name.split()) for name in kept if name.endswith(f" {NONE}")]
+    players = [one.preset for one in sound if one.command == "adaptation" and one.preset != PLAIN]
+    healthy = dict.fromkeys(one.preset for one in sound if one.command != "adaptation")
     rows: dict[str, dict[str, str]] = {}
-    for case in FaultBench(healthy=tuple(sound) or FaultBench.healthy).cases:
+    bench = FaultBench()
+    for case in replace(
+        bench, healthy=tuple(healthy) or bench.healthy, players=tuple(players) or bench.players
+    ).cases:
         row = f"none (`{case.preset}`)"
-        if case.fault != NONE:
+        if case.fault in FAULTS:
             row = f"`{case.fault}`: {FAULTS[case.fault].about}"
+        elif case.fault != NONE:
+            row = f"`{case.fault}` (`{case.preset}`): {PLAYER_FAULTS[case.fault].about}"
         said, cell = kept.get(case.name), f"`{case.expected}`"
         if said:
             trials = Trials(case, said, 0.0, None)
@@ -317,12 +349,13 @@ def tabulate_kept() -> str:
 
 def list_verdicts() -> Iterator[tuple[str, str, str]]:
     """Every illness that a diagnosis knows, and the faults by which it is reached."""
-    for command in (*COMMANDS, "adaptation"):
+    for command in COMMANDS:
         for verdict in read_illnesses(command):
             if verdict not in (HEALTHY, NOT_KNOWN):
-                reached = [name for name in FAULTS if expected_of(command, name) == verdict]
-                if command == "adaptation":
-                    reached = [n for n, one in PLAYER_FAULTS.items() if one.adaptation == verdict]
+                cases = [Case(command, WHOLE, name) for name in (*FAULTS, *PLAYER_FAULTS)]
+                reached = [case.fault for case in cases if case.expected == verdict]
+                if Case(command, PLAIN, NONE).expected == verdict:
+                    reached.append(f"{PLAIN} without a fault")
                 yield command, verdict, ", ".join(reached)
 
 

@@ -104,6 +104,7 @@ FALL: Mapping[str, TrainConfig] = {
     "own-value": _searching(**OWN),
     "discount": _searching(**LATER),
     "final-reward": _searching(**FINAL_REWARD),
+    "final-reward-r2": _searching(**FINAL_REWARD, **OLD, normalise=True),
     "learned-world": _searching(**LEARNED),
     "learned-gated": _searching(**LEARNED, gate=GATE),
     "steady": _searching(anneal=False),

@@ -66,7 +66,7 @@ SMALL = {
     "python -m benchmarks.report": "--runs 2 --seeds 2 --points 50",
     "python -m benchmarks.soak": "--runs 1 --updates 2",
     "python -m benchmarks.faults": "--seeds 1 --faults none first-seat --healthy ppo"
-    " --episodes 500 --steps 8192",
+    " --commands seats value-loss --episodes 500 --steps 8192",
     "python -m benchmarks.methods": "--only ppo --steps 4096 --seeds 1",
     "python -m benchmarks.methods --only parts": "--only blind --steps 32768 --trials 4",
     "python -m benchmarks.pretrained": "--only goal --prepare --episodes 64 --epochs 1",

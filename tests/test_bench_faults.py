@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -22,8 +23,10 @@ from benchmarks.faults import (
     list_verdicts,
     tabulate_kept,
 )
+from benchmarks.players import Players
 from hopplus.diagnosis.faults import FAULTS
 from hopplus.diagnosis.finding import read_illnesses
+from hopplus.diagnosis.player_faults import PLAYER_FAULTS
 from hopplus.presets import PRESETS
 from tiny_diagnosis import GAME
 
@@ -49,6 +52,19 @@ def trained(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[tuple[str, 
     def diagnose_value_loss(subject: Any, *given: Any) -> Any:
         return diagnosed("value-loss", subject.fault.value_loss, subject)
 
+    def diagnosis(players: Players, fault: str | None, trials: int) -> Callable[[int], Any]:
+        verdict = PLAYER_FAULTS[fault].adaptation if fault else None
+        verdict = "no-inference" if players.preset == "ppo" else verdict
+
+        def diagnose(seed: int) -> Any:
+            return diagnosed(
+                "adaptation", verdict, SimpleNamespace(name=players.preset, seed=seed)
+            ).verdict
+
+        return diagnose
+
+    monkeypatch.setattr(Players, "train", lambda players: True)
+    monkeypatch.setattr(Players, "diagnosis", diagnosis)
     monkeypatch.setattr(bench, "make_laboratory", lambda config, fault, replicas: fault)
     for function in (train_subject, diagnose_seats, diagnose_value_loss):
         monkeypatch.setattr(bench, function.__name__, function)
@@ -69,11 +85,12 @@ def test_verdicts_are_counted(trained: list[tuple[str, str, int]], tmp_path: Pat
     two diagnoses share."""
     notes: list[str] = []
     found = list(make_bench(tmp_path).trials(notes.append))
-    healthy = {(command, NONE): 3 for command in ("seats", "value-loss")}
+    healthy = {("seats", NONE): 3, ("value-loss", NONE): 3, ("adaptation", NONE): 2}
+    players = {("adaptation", name): 1 for name in PLAYER_FAULTS}
     seats = {("seats", name): 1 for name, fault in FAULTS.items() if fault.seats}
     losses = {("value-loss", name): 1 for name, fault in FAULTS.items() if fault.value_loss}
     counted = Counter((one.case.command, one.case.fault) for one in found)
-    assert counted == healthy | seats | losses
+    assert counted == healthy | seats | losses | players
     assert all(one.count == 3 for one in found)
     assert [one.case.fault for one in found if one.right < 3] == ["strength"]
     (wrong,) = [one for one in found if one.case.fault == "strength"]
@@ -84,6 +101,7 @@ def test_verdicts_are_counted(trained: list[tuple[str, str, int]], tmp_path: Pat
         by_case.setdefault((command, preset), []).append(seed)
     assert by_case["seats", "ppo"][:3] == [7, 12, 17]
     assert by_case["value-loss", "hop-plus"][:3] == [7, 11, 15]
+    assert by_case["adaptation", "belief"] == [7, 8, 9] * 4  # the same players, with each fault
     # A fault that plain PPO has no part for.
     (one,) = [one for one in found if one.case.fault == "one-seat-models"]
     assert one.case.preset == "hop-plus"
@@ -117,6 +135,25 @@ def test_what_is_done_is_not_done_again(
     assert len(trained) == 10
 
 
+def test_players_are_diagnosed_anew_with_settings_of_their_own(
+    trained: list[tuple[str, str, int]], tmp_path: Path
+) -> None:
+    few = make_bench(tmp_path, faults=("deaf-policy",), seeds=2)
+    own = (replace(few, trials_each=9), replace(few, player_steps=9))
+    for one, count in ((few, 2), (replace(few, steps=9), 2), *zip(own, (4, 6), strict=True)):
+        list(one.trials(lambda note: None))
+        assert len(trained) == count
+
+
+def test_training_that_was_stopped_is_no_diagnosis(
+    trained: list[tuple[str, str, int]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Players, "train", lambda players: players.preset != "belief")
+    options = ["--faults", "none", "--commands", "adaptation", "--runs", str(tmp_path)]
+    assert main(FaultBench, options) == 130
+    assert not trained
+
+
 def test_a_changed_threshold_is_noticed(
     trained: list[tuple[str, str, int]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -129,7 +166,7 @@ def test_a_changed_threshold_is_noticed(
     list(few.trials(lambda note: None))
     list(few.trials(lambda note: None))
     assert len(trained) == 2
-    settings = {**few._settings, **few._seeds}
+    settings = {**few._settings("seats"), **few._seeds}
     bench.KEPT.write_text(json.dumps({"seats ppo strength": settings | {"said": {"healthy": 2}}}))
     changes = {"seats/checks.py": "SURE = 0.002", "illnesses.toml": "[[illness]]", "more.py": ""}
     for count, (name, text) in enumerate(changes.items(), start=2):
@@ -156,7 +193,7 @@ def test_it_keeps_and_compares(
     assert known["seats ppo strength"]["said"] == row["said"]
     written = (tmp_path / "diagnosis.md").read_text()
     about = "`strength`: the last seat is twice as strong"
-    assert f"| {about} | `unequal-game` 2/3 (unexplained 1) |   |\n" in written
+    assert f"| {about} | `unequal-game` 2/3 (unexplained 1) |   |   |\n" in written
     assert (written[:6], written[-6:]) == ("above\n", "\nbelow")
     known["seats ppo strength"]["said"] = {"unequal-game": 3}
     bench.KEPT.write_text(json.dumps(known))
@@ -181,12 +218,11 @@ def test_how_counts_compare(right: int, kept: int | None, verdict: str) -> None:
 
 
 def test_every_verdict_is_listed() -> None:
-    """All are reached, but for that of a player without a context, which is a preset."""
     found = list(list_verdicts())
     for command in ("seats", "value-loss", "adaptation"):
         known = set(read_illnesses(command)) - {"healthy", "not-known"}
         listed = {verdict: bool(faults) for of, verdict, faults in found if of == command}
-        assert listed == {verdict: verdict != "no-inference" for verdict in known}
+        assert listed == dict.fromkeys(known, True)
 
 
 def test_it_prints_a_table(
@@ -207,7 +243,9 @@ def test_complaints(capsys: pytest.CaptureFixture[str]) -> None:
     for options, says in (
         ("--healthy pppo", "no preset 'pppo'; there are ppo, "),
         ("--faults gremlins", "no fault 'gremlins'; there are none, strength, "),
-        ("--commands models", "no diagnosis 'models'; there are seats, value-loss"),
+        ("--commands models", "no diagnosis 'models'; there are seats, value-loss, adaptation"),
+        ("--players pppo", "no preset 'pppo'; there are ppo, "),
+        ("--trials-each 0", "--trials-each"),
     ):
         assert main(FaultBench, options.split()) == 2
         assert says in capsys.readouterr().err
@@ -220,5 +258,5 @@ def test_the_table_in_the_docs_is_what_is_kept() -> None:
     for name, row in json.loads(KEPT.read_text(encoding="utf-8")).items():
         _, preset, fault = name.split(" ")
         assert preset in PRESETS
-        assert fault == NONE or fault in FAULTS
+        assert fault in {NONE, *FAULTS, *PLAYER_FAULTS}
         assert sum(row["said"].values()) == row["seeds"]

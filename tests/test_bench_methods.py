@@ -38,6 +38,7 @@ def test_rows_differ_from_the_plain_one_as_they_say() -> None:
     expected["all-gated"] = {*discounted, "distil.gate"}
     final = {"search.discount", "ppo.discount", "ppo.gae_lambda", "ppo.games", "ppo.unroll"}
     expected["final-reward"] = final
+    expected["final-reward-r2"] = {*final, "distil.replay", "distil.normalise"}
     assert {name: set(differing([plain, row])) for name, row in FALL.items()} == expected
 
 

@@ -165,6 +165,31 @@ def test_values_learn_what_the_search_hoped_for_where_it_is_trusted() -> None:
     np.testing.assert_array_equal(found.valued, plain.valued)
 
 
+def test_errors_of_values_are_divided_by_the_deviation_of_what_is_kept() -> None:
+    """Of all steps that values learn from; and by nothing while these are all alike."""
+    asked, drawing = DistilConfig(normalise=True), (GAMES, jax.random.key(0))
+    plain = replace(numbered(1), valued=jnp.ones((SETS, ROWS), bool).at[:, 0].set(False))
+    found, _ = distilled(plain, None, asked, None, jnp.int32(0), *drawing)
+    spread = np.arange(1, ROWS).std()  # a row that does not count is left out
+    np.testing.assert_allclose(np.asarray(found.scale), np.full((SETS, ROWS), spread), rtol=1e-5)
+    alike = replace(plain, returns=jnp.ones_like(plain.returns))
+    found, _ = distilled(alike, None, asked, None, jnp.int32(0), *drawing)
+    assert (np.asarray(found.scale) == 1).all()
+    kept: Batch | None = empty_replay(plain, 3)  # of which one stays empty, and does not count
+    for update in (0, 1):
+        now = replace(plain, returns=numbered(update).returns)
+        found, kept = distilled(now, kept, asked, None, jnp.int32(update), *drawing)
+    both = np.concatenate([np.arange(1, ROWS), 100 + np.arange(1, ROWS)])
+    np.testing.assert_allclose(
+        np.asarray(found.scale), np.full((SETS, ROWS), both.std()), rtol=1e-5
+    )
+    scaled, raw = (
+        loss_of(PARAMS, replace(batch(), scale=scale))[1]["value_loss"]
+        for scale in (jnp.full(len(RETURNS), 4.0), None)
+    )
+    np.testing.assert_allclose(scaled, raw / 16, rtol=1e-6)
+
+
 def test_old_steps_are_learned_from() -> None:
     """Of two updates kept; games come whole, each of either, and never one that holds nothing."""
     learn = jax.jit(
@@ -243,13 +268,14 @@ class Telling(Learner):
 
 
 def test_all_that_differed_in_the_notes_together() -> None:
-    """A search in a learned world of old steps, whose own value is learned; and its gate."""
+    """A search in a learned world of old steps, whose own value, normalised, is learned; and its
+    gate."""
     config = preset("hop-plus-mcts")
     config = replace(
         config,
         parts=("opponent", "goal", "world"),
         search=replace(config.search, world="learned", simulations=3, trees=1),
-        distil=DistilConfig(replay=2 * PPO.steps, value_target="search", gate=0.3),
+        distil=DistilConfig(2 * PPO.steps, "search", normalise=True, gate=0.3),
     )
     learner = make_learner(config, {})
     parts = tuple(

@@ -86,6 +86,8 @@ class DistilConfig(Settings):
     updates. 0 for those just played alone."""
     value_target: Literal["returns", "search"] = "returns"
     """What values learn: what came of a step, or what the search hoped for in it."""
+    normalise: bool = False
+    """Divide errors of values by the deviation of the targets that are kept to learn from."""
     gate: Share = 1.0
     """The world model's error, the share of fresh real steps that it foresees wrongly, above which
     a seat plays without its search and its policy stays as it is; with --search.world learned."""

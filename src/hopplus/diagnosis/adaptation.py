@@ -15,9 +15,11 @@ from hopplus.evaluation.statistics import estimate
 # half, because where somebody goes says a little about who it is: a quarter of the way from
 # chance to certainty lies between them (docs/diagnosis.md).
 READ = 0.25
-# A model that takes everyone for the same kind predicts at best half of what can be predicted
-# beyond guessing; those of players that adapt, three quarters or more.
-PREDICTED = 0.5
+# How much is predicted without knowing anyone depends on the game: more than half of what can be,
+# beyond guessing. So models are held against themselves, with what was inferred among other
+# co-players: from there to the best possible those of players that adapt come 0.4 of the way or
+# more, those that take each for the next 0.2 at most, those that do not listen nowhere.
+PREDICTED = 0.25
 STILL = 0.01  # total variation: one action of a hundred is another
 MORE = 1.1  # times as far as among the same co-players, whose difference is noise
 ENOUGH_TRIALS = 2160  # that the command takes by default
@@ -37,7 +39,7 @@ class AdaptationDiagnosis(Diagnosis):
     @property
     def figures(self) -> dict[str, Any]:
         first = self.seeds[0]
-        names = ("probe", "accuracy", "best", "even", "moved_alike", "moved_other")
+        names = ("probe", "accuracy", "best", "misled", "moved_alike", "moved_other")
         return {
             "times": first.times,
             "lineups": first.lineups,
@@ -87,25 +89,26 @@ def check_inference(found: Sequence[Introspection]) -> Check:
 
 
 def check_models(found: Sequence[Introspection]) -> Check | None:
-    """How much of what can be predicted beyond guessing do its models predict?"""
+    """How much do its models predict of what the others do because of who they are?"""
     title = "Opponent model"
-    if not any(one.models for one in found):
+    if not any(one.infers and one.models for one in found):
         return None
-    right, best, even = (
+    right, best, misled = (
         np.array([np.nanmean(getattr(one, name)) if one.models else np.nan for one in found])
-        for name in ("accuracy", "best", "even")
+        for name in ("accuracy", "best", "misled")
     )
-    room = best - even
+    room = best - misled
     if not np.isfinite(right).all() or (room < 0.02).any():
-        says = "What the others do cannot be predicted better than by guessing, by any model."
-        return Check(title, says, unknown="Watch it in a game whose players are not random.")
-    share = (right - even) / room
+        says = "What the others do is predicted as well whoever they are taken for."
+        return Check(title, says, unknown="Watch it in a game whose players act differently.")
+    share = (right - misled) / room
     side = compare(share, PREDICTED)
     says = (
-        f"The models predict {estimate(right)} of the others' actions; the best possible is"
-        f" {best.mean():.3f}, guessing {even.mean():.3f}: {share.mean():.0%} of the way."
+        f"The models predict {estimate(right)} of the others' actions, with what is inferred among"
+        f" other co-players {misled.mean():.3f}; the best possible is {best.mean():.3f}:"
+        f" {share.mean():.0%} of the way."
     )
-    figures = {"right": right, "best": best, "guessed": even}
+    figures = {"right": right, "best": best, "misled": misled}
     return _judge(title, says, "lost-in-models", figures, side)
 
 

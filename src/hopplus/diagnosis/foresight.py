@@ -31,7 +31,6 @@ class Foreseen(eqx.Module):
     hit: Any  # [M] bool, it does what is found likeliest
     right: Any  # [M] how often that is so, by what it really might do
     best: Any  # [M] how often that could be so at best
-    even: Any  # [M] how often by guessing among legal actions
     sure: Any  # [M] how often by what the models say themselves
     nats: Any  # [M] what the models lack: the divergence from how it really acts
     counts: Any  # [M] bool, it is there and has a choice
@@ -52,11 +51,10 @@ def foresee(
     legal = seen.legal[order]
     true, acts = jnp.exp(now.act.logits[order[1:]]), now.act.action[order[1:]]  # [M, A], [M]
     choices = legal[1:].sum(axis=1)
-    even = 1 / jnp.maximum(choices, 1)
     counts = now.present[order[1:]] & (choices > 1)
     if player_params.opponents is None:
-        nothing = jnp.zeros_like(even)
-        return Foreseen(counts & False, nothing, true.max(axis=1), even, nothing, nothing, counts)
+        nothing = jnp.zeros(len(acts))
+        return Foreseen(counts & False, nothing, true.max(axis=1), nothing, nothing, counts)
     view: View = jax.tree.map(lambda leaf: leaf[seat], seen)
     said = predict_others(actor, player_params, view, legal, inferred)
     likeliest = said.argmax(axis=1)
@@ -66,7 +64,6 @@ def foresee(
         hit=likeliest == acts,
         right=right,
         best=true.max(axis=1),
-        even=even,
         sure=said.max(axis=1),
         nats=apart.sum(axis=1),
         counts=counts,

@@ -37,7 +37,7 @@ class TrialSteps(eqx.Module):
     inferred: Any  # [T, B, J]
     hit: Any  # [T, B, M] bool, the model of the other finds what it does likeliest
     best: Any  # [T, B, M] how often that could be so at best
-    even: Any  # [T, B, M] how often it is so by guessing among legal actions
+    misled: Any  # [T, B, M] bool, it is so with what was inferred among other co-players
     counts: Any  # [T, B, M] bool, the other is there and has a choice
     alike: Any  # [T, B] how far the policy moves with what was inferred at that step of another
     # game among the same co-players; not a number if it had none
@@ -54,7 +54,7 @@ class Introspection:
     lineups: list[tuple[str, ...]]
     accuracy: np.ndarray  # [lineups] of the models of the others; nan without any
     best: np.ndarray  # [lineups] what any model could have
-    even: np.ndarray  # [lineups] what guessing has
+    misled: np.ndarray  # [lineups] of the same models, with what was inferred among others
     moved_alike: np.ndarray  # [episodes] total variation of the policy
     moved_other: np.ndarray  # [episodes]
     infers: bool  # anything at all about the others
@@ -100,7 +100,7 @@ def introspect(
         lineups=[tuple(table.others[kind].name for kind in bag) for bag in bags],
         accuracy=by_lineup(seen.hit) if models else np.full(len(held), np.nan),
         best=by_lineup(seen.best),
-        even=by_lineup(seen.even),
+        misled=by_lineup(seen.misled) if models else np.full(len(held), np.nan),
         moved_alike=by_episode(seen.alike),
         moved_other=by_episode(seen.other),
         infers=focal.actor.context.infers,
@@ -146,15 +146,17 @@ def _watch_trials(
 
         own = policy(inferred)
         moved = [0.5 * jnp.abs(own - policy(taken)).sum() for taken in (partner, stranger)]
-        told = foresee(game, actor, player_params, now, seat, inferred)
-        return now.present[seat], told.hit, told.best, told.even, told.counts, *moved
+        told, misled = (
+            foresee(game, actor, player_params, now, seat, taken) for taken in (inferred, stranger)
+        )
+        return now.present[seat], told.hit, told.best, misled.hit, told.counts, *moved
 
     games = np.arange(len(drawn))
     partners = games ^ 1  # two of each lineup in a row
     strangers = pair_strangers(len(games), len(table.others), game.seats - 1)
     partner, stranger = inferred[:, partners], inferred[:, strangers]
     rows = (trajectory, inferred, partner, stranger)
-    present, hit, best, even, counts, alike, other = jax.lax.map(jax.vmap(at), rows)
+    present, hit, best, misled, counts, alike, other = jax.lax.map(jax.vmap(at), rows)
     number = trajectory.episode
 
     def clock(time: jax.Array, done: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -165,7 +167,7 @@ def _watch_trials(
     moment = number * game.horizon + time  # what is taken over must be of the same moment
     alike = jnp.where(moment == moment[:, partners], alike, jnp.nan)
     other = jnp.where(moment == moment[:, strangers], other, jnp.nan)
-    return TrialSteps(number, time, present, inferred, hit, best, even, counts, alike, other)
+    return TrialSteps(number, time, present, inferred, hit, best, misled, counts, alike, other)
 
 
 def read_kinds(seen: TrialSteps, drawn: np.ndarray, kinds: int, episode: int, time: int) -> float:

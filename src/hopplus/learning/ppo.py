@@ -24,6 +24,7 @@ class Batch(eqx.Module):
     returns: jax.Array  # [M] float32
     present: jax.Array  # [M] bool; only these count for the policy
     valued: jax.Array  # [M] bool; only these count for the value
+    scale: jax.Array | None = None  # [M] float32, that divides errors of the value; None for 1
     aim: jax.Array | None = None  # [M, A] log-probabilities after a search; None without any
     imagined: jax.Array | None = None  # [M] bool, was only imagined; None where nothing was
     before: Memory = None  # [M, ...] what was remembered before; None where it is not gone through

@@ -27,7 +27,9 @@ def distillation_loss(
 
     chose = batch.present & (legal.sum(axis=-1) > 1)
     policy_loss = mean_of(crossed(logits), chose)
-    value_loss = mean_of((value - batch.returns) ** 2, batch.valued)
+    error = value - batch.returns
+    error = error if batch.scale is None else error / batch.scale
+    value_loss = mean_of(error**2, batch.valued)
     found = {
         "policy_loss": policy_loss,
         "value_loss": value_loss,
@@ -35,6 +37,24 @@ def distillation_loss(
         "kl": policy_loss - mean_of(crossed(jnp.where(aim > 0, batch.aim, 0.0)), chose),
     }
     return policy_loss + value_weight * value_loss, found
+
+
+def scale_errors(given: Batch, known: Batch, config: DistilConfig) -> Batch:
+    """What is learned from [sets, M, ...], with the deviation of all targets that are known
+    [sets, ...], where it is asked for.
+
+    Values that learn targets less their mean, over their deviation, and are brought back wherever
+    they are used, have the same errors over that deviation: the mean makes no difference.
+    """
+    if not config.normalise:
+        return given
+
+    def deviation(returns: jax.Array, valued: jax.Array) -> jax.Array:
+        spread = jnp.sqrt(mean_of((returns - mean_of(returns, valued)) ** 2, valued))
+        return jnp.where(spread > 1e-3, spread, 1.0)  # all may be alike at first
+
+    scale = jax.vmap(deviation)(known.returns, known.valued)
+    return replace(given, scale=jnp.broadcast_to(scale[:, None], given.returns.shape))
 
 
 def empty_replay(batch: Batch, updates: int) -> Batch:
@@ -69,11 +89,12 @@ def distilled(
         hoped = hoped if trusts is None else jnp.where(trusts[:, None], hoped, batch.returns)
         batch = replace(batch, returns=hoped)
     if kept is None:
-        return batch, None
+        return scale_errors(batch, batch, config), None
     room, rows = kept.action.shape[1:]
     # A policy that was played without search is nothing to come back to later.
     worth = batch if trusts is None else replace(batch, present=batch.present & trusts[:, None])
     kept = jax.tree.map(lambda old, new: old.at[:, updates % room].set(new), kept, worth)
     drawn = jax.random.randint(key, (games,), 0, jnp.minimum(updates + 1, room))
     which = drawn[jnp.arange(rows) % games]
-    return jax.tree.map(lambda leaf: leaf[:, which, jnp.arange(rows)], kept), kept
+    given: Batch = jax.tree.map(lambda leaf: leaf[:, which, jnp.arange(rows)], kept)
+    return scale_errors(given, kept, config), kept
