@@ -1,27 +1,23 @@
 """`hopplus train` and `hopplus resume`: runs."""
 
-import time
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import tyro
 
+from hopplus.api.training import begin, extend, finish
 from hopplus.cli.paged import show
 from hopplus.cli.pretrain import carry_on_pretrain
-from hopplus.config import ConfigError, TrainConfig
-from hopplus.learning.from_run import names_met, new_run
-from hopplus.learning.left_out import LeftOut
-from hopplus.learning.train import Moment, summary, train_side_by_side
+from hopplus.config import ConfigError, TrainConfig, to_toml
+from hopplus.learning.from_run import names_met
+from hopplus.learning.train import summary
 from hopplus.play.seating import options
 from hopplus.presets import ABOUT, PRESETS, about_preset
 from hopplus.report.page import Page, Section
 from hopplus.report.pages.summary import order_p_value
-from hopplus.runs.checkpoint import steps_of
-from hopplus.runs.folder import RunFolder, check_name, open_run
-from hopplus.runs.progress import Progress
+from hopplus.runs.folder import RunFolder, open_run
 from hopplus.runs.watchdog import say
 
 Preset = tyro.extras.subcommand_type_from_defaults(dict(PRESETS), dict(ABOUT))
@@ -29,10 +25,11 @@ OWN = "own"  # what a preset from outside is called among the others
 MOST_NAMED = 6  # of a seat's possible players above a column: the report names them all
 
 
-def own_preset(name: str) -> Any:
-    """The type of the choice there is where a preset from outside is named."""
+def own_preset(name: str, config: TrainConfig) -> Any:
+    """The type of the choice there is where a preset from outside is named, or one that a file
+    changes."""
     return tyro.extras.subcommand_type_from_defaults(
-        {OWN: PRESETS[name], **PRESETS}, {OWN: about_preset(name), **ABOUT}
+        {OWN: config, **PRESETS}, {OWN: about_preset(name), **ABOUT}
     )
 
 
@@ -45,15 +42,19 @@ class Train:
     """Name of the run; run and the time when not given."""
     runs: Path = Path("runs")
     """The folder that holds the runs."""
+    config_file: Annotated[Path | None, tyro.conf.arg(name="config")] = None
+    """A TOML file of settings, as --print-config writes it; options go on top of it. It may name
+    its preset (preset = "ppo"), which need not be given then."""
+    print_config: Literal["changed", "all"] | None = None
+    """Print the settings as TOML and train nothing: those that differ from the defaults, or all."""
     json: bool = False
     """Print JSON instead of a table."""
 
     def run(self) -> int:
-        config: TrainConfig = self.config
-        config.search.check_asked()
-        name = f"run-{time.strftime('%Y%m%d-%H%M%S')}" if self.name is None else self.name
-        run = new_run(self.runs / check_name(name), config)
-        return carry_on(run, self.json)
+        if self.print_config:
+            print(to_toml(self.config, everything=self.print_config == "all"), end="")
+            return 0
+        return carry_on(begin(self.config, self.name, self.runs), self.json)
 
 
 @dataclass(frozen=True)
@@ -91,42 +92,14 @@ class Resume:
         return carry_on(run, self.json)
 
 
-def extend(run: RunFolder, steps: int) -> None:
-    """Let a run have so many steps in the end."""
-    config = run.config()
-    longer = replace(config, steps=steps)
-    done = steps_of(run.checkpoints)
-    has = ""
-    if longer.updates <= config.updates and run.result():
-        has = f"has {config.updates * config.ppo.steps:,}"
-    elif done and longer.updates < done[-1]:
-        has = f"has come to {done[-1] * config.ppo.steps:,}"
-    if has:
-        raise ConfigError(f"--steps is {steps:,}, and {run.path} {has} already: give more to go on")
-    with run.locked():
-        run.extend(longer)
-
-
 def carry_on(run: RunFolder, as_json: bool) -> int:
     """Train to the end, with progress; Ctrl-C leaves a run that can be resumed."""
-    run.log_until(max(steps_of(run.checkpoints), default=0))  # raises before work is announced
     try:
-        (result,) = train_to_end([run], "training")
-    except KeyboardInterrupt:  # out here, where the bar is gone
-        say(f"stopped; go on with: hopplus resume {run.path}")
+        result = finish(run)
+    except KeyboardInterrupt:
         return 130
     show_result(run, result, as_json)
     return 0
-
-
-def train_to_end(
-    runs: Sequence[RunFolder], what: str, left_out: LeftOut | None = None
-) -> list[dict[str, Any]]:
-    """Train a run, or several that leave others out, with progress that says so; their results."""
-    config = runs[0].config()
-    total = config.updates * config.ppo.steps
-    with Progress(what, total, "steps", where=runs[0].path) as progress:
-        return train_side_by_side(runs, left_out, lambda moment: show_moment(moment, progress))
 
 
 def show_result(run: RunFolder, result: dict[str, Any], as_json: bool) -> None:
@@ -134,19 +107,6 @@ def show_result(run: RunFolder, result: dict[str, Any], as_json: bool) -> None:
     config = run.config()
     result = {**result, "seat_order_p": order_p_value(config, np.array(result["returns"]))}
     show(result_page(run, config, result), as_json=as_json, run=str(run.path))
-
-
-def show_moment(moment: Moment, progress: Progress) -> None:
-    """The learners' mean return, and that of every seat, learners marked if not all are."""
-    note = ""
-    if moment.returns is not None:
-        partly = len(moment.learning) < len(moment.returns)
-        seats = " ".join(
-            f"{value:.2f}{'*' if partly and seat in moment.learning else ''}"
-            for seat, value in enumerate(moment.returns)
-        )
-        note = f"return {moment.mean_return:.2f} (seats {seats})"
-    progress.advance(moment.steps - progress.done, note)
 
 
 def result_page(run: RunFolder, config: TrainConfig, result: dict[str, Any]) -> Page:

@@ -8,8 +8,8 @@ from typing import Annotated, Literal
 
 import tyro
 
+from hopplus.api.training import train_to_end
 from hopplus.cli.paged import show
-from hopplus.cli.train import train_to_end
 from hopplus.config import GameConfig, NetConfig, TrainConfig, check, default_game
 from hopplus.evaluation.ablation import LADDER, Rung, choose, measure, read_trace
 from hopplus.learning.from_run import find_run, new_run

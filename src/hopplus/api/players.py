@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -11,12 +11,15 @@ import numpy as np
 
 from hopplus.config import ConfigError, GameConfig, SearchConfig
 from hopplus.games import make_game
-from hopplus.games.game import Game
+from hopplus.games.game import Game, has_board
 from hopplus.learning.from_run import run_players
+from hopplus.planning.dynamics import observe
+from hopplus.play.introspection import Telling, predict_others
 from hopplus.play.lineup import fitting
 from hopplus.play.names import read_run_name
 from hopplus.play.trained import Trained, named, read_player
 from hopplus.players.actor import Actor
+from hopplus.players.parameters import PlayerParams
 from hopplus.players.planner import Planner
 from hopplus.types import Act, Memory, Params, View
 
@@ -29,8 +32,34 @@ def _act(
 
 
 @eqx.filter_jit
+def _decide(
+    player: Actor | Planner, game: Game, params: PlayerParams, memory: Memory, view: View, key: Any
+) -> tuple[Memory, Act, jax.Array | None]:
+    """As `_act`, with [N - 1, A] what its models say of the others, if it has any."""
+    teller = Telling(player) if isinstance(player, Planner) else player
+    memory, act = teller.act(params, memory, view, key)
+    if params.opponents is None or not has_board(game):
+        return memory, act, None
+    actor = player.actor if isinstance(player, Planner) else player
+    known = act.inferred[: actor.context.size]
+    legal = observe(game, view).legal
+    return memory, act, predict_others(actor, params, view, legal, known)
+
+
+@eqx.filter_jit
 def _carry(player: Actor | Planner, memory: Memory, view: View) -> Memory:
     return player.carry(memory, view)
+
+
+class Decision(NamedTuple):
+    """What a player does, and why. The others run from the next seat on, cyclically."""
+
+    action: int
+    probabilities: np.ndarray  # [A] that the action is drawn from: by its policy, or its search
+    value: float  # the return that it expects from here on
+    context: np.ndarray  # [J] what it makes of the others, as its policy is told; J may be 0
+    others: np.ndarray | None  # [N - 1, A] what it expects each other to do; None without models
+    visits: np.ndarray | None  # [A] the share of its search that went to each action, if it has one
 
 
 class LoadedPlayer:
@@ -54,6 +83,7 @@ class LoadedPlayer:
                 "a player needs to know the game to search: give game=default_game(...)"
             )
         self._player: Actor | Planner = trained.actor
+        self._game = make_game(trained.config.game) if game is None else game
         if game is not None:
             self._player = fitting(trained, trained.actor.name, game).playing(game, search)
         self._key = jax.random.key(seed)
@@ -73,6 +103,20 @@ class LoadedPlayer:
         params, view = self.trained.params, _view(observation)
         self._memory, act = _act(self._player, params, self._memory, view, key)
         return int(act.action)
+
+    def decide(self, observation: Mapping[str, Any]) -> Decision:
+        """The same action, and what led to it."""
+        self._key, key = jax.random.split(self._key)
+        found = _decide(
+            self._player, self._game, self.trained.params, self._memory, _view(observation), key
+        )
+        self._memory, act, others = jax.device_get(found)
+        visits = None
+        if isinstance(self._player, Planner):
+            visits = Telling(self._player).told(act.extras).visits
+        return Decision(
+            int(act.action), np.exp(act.logits), float(act.value), act.inferred, others, visits
+        )
 
 
 def _view(observation: Mapping[str, Any]) -> View:
