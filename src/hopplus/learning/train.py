@@ -21,7 +21,7 @@ from hopplus.learning.training_curves import LOSSES, Pace, training_curves
 from hopplus.runs.checkpoint import STAGE, steps_of
 from hopplus.runs.folder import RunError, RunFolder, Saved, plain, spoilt
 from hopplus.runs.interrupt import patient_interrupt
-from hopplus.runs.tensorboard import tensorboard
+from hopplus.runs.loggers import loggers
 
 SCORED = 10  # the last updates that a checkpoint is scored by
 FINAL = 0.1  # the share of a run's updates that its result is taken from
@@ -96,7 +96,7 @@ def train_side_by_side(
         first = done * config.ppo.steps
         with ExitStack() as meanwhile:
             shown = [
-                meanwhile.enter_context(tensorboard(run.path, run.config(), first)) for run in runs
+                meanwhile.enter_context(loggers(run.path, run.config(), first)) for run in runs
             ]
             interrupted = meanwhile.enter_context(patient_interrupt())
             for number in range(done + 1, config.updates + 1):
