@@ -1,5 +1,6 @@
 """Trained players for other programs: one seat at a time, in a plain PettingZoo loop."""
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -9,7 +10,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from hopplus.config import ConfigError, GameConfig, SearchConfig
+from hopplus.api.training import GameLike, SearchLike, as_game, as_search
+from hopplus.config import ConfigError, SearchConfig
 from hopplus.games import make_game
 from hopplus.games.game import Game, has_board
 from hopplus.learning.from_run import run_players
@@ -129,12 +131,12 @@ def _view(observation: Mapping[str, Any]) -> View:
 
 
 def load_players(
-    run: str | Path,
+    run: str | os.PathLike[str],
     *,
     seed: int | None = None,
     greedy: bool = False,
     dice: int = 0,
-    search: SearchConfig | None = None,
+    search: SearchLike | None = None,
 ) -> dict[int, LoadedPlayer]:
     """The learned players of a run by seat.
 
@@ -142,28 +144,29 @@ def load_players(
     runs/a#1~0.5. `dice` seeds what the players draw. They look ahead as they have learned to, or as
     `search` says.
     """
-    said = read_run_name(str(run))
+    said = read_run_name(os.fspath(run))
     if said.seat is not None or None not in (seed, said.seed):
         raise ConfigError(f"{run} is to be a run and one seed at most: its players come by seat")
     folder, seed = said.open(), said.seed if seed is None else seed
-    game = make_game(folder.config().game)
+    game, asked = make_game(folder.config().game), as_search(search)
     return {
-        seat: LoadedPlayer(named(trained, f"seat {seat}", greedy=greedy), dice + seat, game, search)
+        seat: LoadedPlayer(named(trained, f"seat {seat}", greedy=greedy), dice + seat, game, asked)
         for seat, trained in run_players(folder, seed, said.stage).items()
     }
 
 
 def load_player(
-    path: str | Path,
+    path: str | os.PathLike[str],
     *,
     greedy: bool = False,
     dice: int = 0,
-    game: GameConfig | None = None,
-    search: SearchConfig | None = None,
+    game: GameLike | None = None,
+    search: SearchLike | None = None,
 ) -> LoadedPlayer:
     """A player from a file of its own, as written by `hopplus export`; with the `game` it is to
     play it looks ahead as it has learned to, or as `search` says."""
     trained = read_player(Path(path))
-    made = None if game is None else make_game(game)
+    made = None if game is None else make_game(as_game(game))
+    asked = None if search is None else as_search(search)
     named_so = named(trained, trained.actor.name, greedy=greedy)
-    return LoadedPlayer(named_so, dice, made, search)
+    return LoadedPlayer(named_so, dice, made, asked)

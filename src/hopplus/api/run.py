@@ -22,6 +22,8 @@ from hopplus.runs.folder import open_run
 if TYPE_CHECKING:
     import pandas as pd
 
+    from hopplus.games.pettingzoo import HopplusEnv
+
 
 class Run(os.PathLike[str]):
     """A run's folder: `Run("runs/first")`, or what `train` returns. It stands for its path wherever
@@ -48,6 +50,12 @@ class Run(os.PathLike[str]):
     def players(self) -> dict[int, LoadedPlayer]:
         """The learned players of its first seed by seat; `load_players` has those of others."""
         return load_players(self.path)
+
+    def env(self, render_mode: str | None = None) -> "HopplusEnv":
+        """Its game, as a PettingZoo environment."""
+        from hopplus.games.pettingzoo import parallel_env  # which a machine that trains may lack
+
+        return parallel_env(self.config.game, render_mode=render_mode)
 
     def metrics(self) -> dict[str, np.ndarray]:
         """What was logged, by name: `steps` [U] of U updates, `returns` [U, S, N] of the episodes
