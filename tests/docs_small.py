@@ -106,7 +106,6 @@ NOT_RUN = {
     "pip install .": "installs",
     "pip install tensorboard": "installs",
     "pip install hopplus[jaxmarl]": "installs",
-    "pip install hopplus[wandb,mlflow]": "installs",
     "pip install hopplus[pandas]": "installs",
     "hopplus train ppo --log csv wandb mlflow": "needs accounts; tests/test_loggers.py stands in",
     "pip install jax[cuda13]": "installs, for a GPU",

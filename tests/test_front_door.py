@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -193,11 +194,11 @@ def test_the_others_are_predicted_from_what_they_may_do(modelling: Trained) -> N
     """From what everyone sees, which the player is not shown: of seats 2 and 0, from the next."""
     seen = observed(1)
     legal = np.stack([seen[seat]["action_mask"] for seat in (1, 2, 0)]).astype(bool)
-    own = _view(seen[1])
-    expected = predict_others(modelling.actor, modelling.params, own, legal, np.zeros(0))
+    own, told = _view(seen[1]), jnp.zeros(0)
+    expected = predict_others(modelling.actor, modelling.params, own, jnp.asarray(legal), told)
     others = LoadedPlayer(modelling).decide(seen[1]).others
-    np.testing.assert_allclose(others, expected, rtol=1e-5)
     assert others is not None
+    np.testing.assert_allclose(others, expected, rtol=1e-5)
     assert (others[~legal[1:]] == 0).all()
 
 
@@ -241,6 +242,6 @@ def test_every_name_is_there_and_none_is_imported_unasked() -> None:
         assert getattr(hopplus, name).__doc__
     assert set(hopplus.__all__) <= set(dir(hopplus))
     with pytest.raises(AttributeError, match="no attribute 'trian'"):
-        hopplus.trian  # type: ignore[attr-defined] # noqa: B018
+        hopplus.trian  # noqa: B018
     code = "import hopplus, sys; assert not {'hopplus.api', 'hopplus.cli'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -42,7 +42,7 @@ def test_the_ten_lines_run_in_a_fresh_environment(wheel: Path, tmp_path: Path) -
         zipfile.ZipFile(wheel).extractall(packages)
         (packages / "here.pth").write_text(sysconfig.get_paths()["purelib"])
     else:
-        install = [python, "-m", "pip", "install", "--quiet", wheel]
+        install = [str(python), "-m", "pip", "install", "--quiet", str(wheel)]
         subprocess.run(install, check=True, env=_outside())
     script = next(one for one in read_steps(ROOT / "docs/python.md") if isinstance(one, Script))
     code = f"{script.text}\nprint(hopplus.__file__)\n"

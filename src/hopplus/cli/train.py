@@ -43,10 +43,9 @@ class Train:
     runs: Path = Path("runs")
     """The folder that holds the runs."""
     config_file: Annotated[Path | None, tyro.conf.arg(name="config")] = None
-    """A TOML file of settings, as --print-config writes it; options go on top of it. It may name
-    its preset (preset = "ppo"), which need not be given then."""
+    """Settings in TOML, as --print-config writes them; options go on top."""
     print_config: Literal["changed", "all"] | None = None
-    """Print the settings as TOML and train nothing: those that differ from the defaults, or all."""
+    """Print settings that differ from the defaults as TOML, or all, and end."""
     json: bool = False
     """Print JSON instead of a table."""
 

@@ -174,8 +174,7 @@ class TrainConfig(Settings):
     keep_stages: tuple[Share, ...] = ()
     """Shares of the training after which players are kept, as runs/a~0.5."""
     log: tuple[str, ...] = ()
-    """Where curves go besides TensorBoard: csv (curves.csv in the run), wandb, mlflow, or
-    module:function of your own."""
+    """Loggers besides TensorBoard: csv, wandb, mlflow, or module:function of your own."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
