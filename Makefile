@@ -2,13 +2,14 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help demo test quick lint types unit docs-test clean
+.PHONY: help demo test quick lint types unit docs-test wheel clean
 
 help:
 	@echo "make demo   plays scripted players, trains PPO and HOP+ to the end, compares them, evaluates, writes demo/ppo.gif and demo/report.html"
 	@echo "make test   lint, types and tests (make lint, make types, make unit for one of them)"
 	@echo "make quick  lint and a minute's worth of tests, some of every part, to run while you work"
 	@echo "make docs-test   runs every command of README.md and docs/, made small"
+	@echo "make wheel  builds the wheel and tries it in a fresh environment (HOPPLUS_WHEEL=offline: with this one's dependencies)"
 	@echo "make clean  removes the virtual environment and caches"
 	@echo "PYTHON=python3.12 chooses the interpreter; 3.11 or newer is needed"
 
@@ -51,6 +52,11 @@ quick: lint
 docs-test: .venv/installed
 	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal tests/docs_check.py
 
+wheel: .venv/installed
+	rm -rf dist
+	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
+	$(BIN)/python -m pytest tests/wheel_check.py
+
 clean:
-	rm -rf .venv demo .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv demo dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

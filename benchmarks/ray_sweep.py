@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import main
+from hopplus.api.training import train_to_end
 from hopplus.cli.paged import show
 from hopplus.cli.reading.options import check_options
-from hopplus.cli.train import train_to_end
 from hopplus.config import ConfigError, NetConfig, PPOConfig, StagHuntConfig, TrainConfig
 from hopplus.learning.from_run import new_run
 from hopplus.report.page import Page

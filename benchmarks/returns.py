@@ -12,10 +12,10 @@ import numpy as np
 from benchmarks import main
 from benchmarks.kept import find_figures, keep_figures
 from benchmarks.training import run_in
+from hopplus.api.training import train_to_end
 from hopplus.cli.paged import show
 from hopplus.cli.reading.options import check_options
 from hopplus.cli.studies.engine import Engine, TrainedBy
-from hopplus.cli.train import train_to_end
 from hopplus.config import ConfigError, GameConfig, TrainConfig, default_game
 from hopplus.evaluation.statistics import Estimate, apart, estimate
 from hopplus.presets import PRESETS

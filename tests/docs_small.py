@@ -117,6 +117,8 @@ NOT_RUN = {
     "pip install tensorboard": "installs",
     "pip install hopplus[jaxmarl]": "installs",
     "pip install hopplus[ray]": "installs",
+    "pip install hopplus[pandas]": "installs",
+    "hopplus train ppo --log csv wandb mlflow": "needs accounts; tests/test_loggers.py stands in",
     "pip install jax[cuda13]": "installs, for a GPU",
     "apt install chromium": "installs",
     "nvidia-cuda-mps-control -d": "a service of NVIDIA's driver",

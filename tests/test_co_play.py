@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from fake_runs import saved_arrays
+from hopplus.api.learned import find_learned_players
 from hopplus.cli import main
-from hopplus.cli.reading.players import find_learned_players
 from hopplus.config import ConfigError, NetConfig, PPOConfig, StagHuntConfig, TrainConfig
 from hopplus.evaluation.trials import told_kinds
 from hopplus.games import make_game

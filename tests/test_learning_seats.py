@@ -9,8 +9,8 @@ import pytest
 
 from conftest import SMALL_RUN
 from fake_runs import write_run
+from hopplus.api.training import note_on
 from hopplus.cli import main
-from hopplus.cli.train import note_on
 from hopplus.learning.train import Moment
 from hopplus.report.pages.runs import runs_page
 from hopplus.report.pages.summary import Summary, summarise

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from hopplus.cli.train import train_to_end
+from hopplus.api.training import train_to_end
 from hopplus.config import NetConfig, PPOConfig, StagHuntConfig, TrainConfig
 from hopplus.learning.from_run import new_run
 from hopplus.runs.executor import Here, Task, Tell

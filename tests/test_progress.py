@@ -223,7 +223,7 @@ def test_stopping_is_the_last_word(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     run = new_run(tmp_path / "a", replace(PRESETS["ppo"], steps=10_000))
     terminal = Terminal()
     monkeypatch.setattr("sys.stderr", terminal)
-    monkeypatch.setattr("hopplus.cli.train.train_side_by_side", stopped)
+    monkeypatch.setattr("hopplus.api.training.train_side_by_side", stopped)
     assert carry_on(run, as_json=False) == 130
     last = f"hopplus: stopped; go on with: hopplus resume {run.path}\n"
     assert terminal.getvalue().endswith(f"\x1b[2K{last}")

@@ -7,6 +7,7 @@ import os
 import shutil
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import tyro
@@ -14,7 +15,8 @@ from rich.console import Console
 from rich.text import Text
 
 from hopplus import __version__
-from hopplus.cli.commands import COMMANDS, choices, own_preset_named, preset_named
+from hopplus.api.training import written_config
+from hopplus.cli.commands import COMMANDS, SUBCOMMANDS, choices, preset_named
 from hopplus.cli.reading.manual import (
     HELP,
     HELP_ALL,
@@ -30,12 +32,13 @@ from hopplus.cli.reading.manual import (
 from hopplus.cli.reading.options import game_named, one_of, options_of
 from hopplus.cli.reading.usage_error import as_typed, no_command, sentence, unexpected
 from hopplus.cli.train import OWN, Train, own_preset
-from hopplus.config import DEFAULT_GAME, ConfigError
+from hopplus.config import DEFAULT_GAME, ConfigError, TrainConfig
 from hopplus.presets import PRESETS
 from hopplus.runs.folder import RunError
 from hopplus.runs.watchdog import say
 
 Command: Any = one_of(COMMANDS)
+FILE, PRINT = "--config", "--print-config"  # of `train`, read before the others
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -73,8 +76,10 @@ def parse(arguments: Sequence[str] | None) -> Any:
         raise SystemExit(0)
     if os.getcwd() not in sys.path:  # where people keep a game of their own
         sys.path.append(os.getcwd())
+    words, written = _with_file(words)
     preset = preset_named(words)
-    game = game_named(words, PRESETS[preset].game.name if preset else DEFAULT_GAME)
+    usual = written or (PRESETS[preset] if preset else None)
+    game = game_named(words, usual.game.name if usual else DEFAULT_GAME)
     words = reorder(words, lambda path: _manual(path, game).options)
     path = path_of(words)
     if (known := choices(path)) and words[len(path) :] and not words[len(path)].startswith("-"):
@@ -88,7 +93,7 @@ def parse(arguments: Sequence[str] | None) -> Any:
     printed = io.StringIO()
     try:
         with contextlib.redirect_stderr(printed):
-            command, rest = _read(words, game)
+            command, rest = _read(words, game, written)
     except ConfigError as error:
         raise ConfigError(as_typed(str(error), [_name(word) for word in words])) from None
     except SystemExit as end:
@@ -110,12 +115,34 @@ def _name(word: str) -> str:
     return word.partition("=")[0].replace("_", "-")
 
 
-def _read(words: Sequence[str], game: str) -> tuple[Any, list[str]]:
-    """The command, and the words that it does not take; with the options of that game."""
+def _with_file(words: list[str]) -> tuple[list[str], TrainConfig | None]:
+    """The words with a preset right behind `train`, and what a file makes of that, where the line
+    names one: what options are by default depends on it."""
+    if words[:1] != ["train"]:
+        return words, None
+    bare = [place for place, word in enumerate(words) if word == PRINT]
+    if bare and words[bare[-1] + 1 : bare[-1] + 2] not in (["changed"], ["all"]):
+        words = [*words[: bare[-1] + 1], "changed", *words[bare[-1] + 1 :]]
+    both = [one for word in words for one in word.split("=", 1 if word.startswith(FILE) else 0)]
+    if FILE not in both[:-1]:
+        return words, None
+    words = reorder(words, lambda path: _manual(path, DEFAULT_GAME).options)
+    preset, written = written_config(Path(both[both.index(FILE) + 1]), preset_named(words))
+    return ["train", preset, *words[1 + (preset_named(words) is not None) :]], written
+
+
+def _read(
+    words: Sequence[str], game: str, written: TrainConfig | None = None
+) -> tuple[Any, list[str]]:
+    """The command, and the words that it does not take; with the options of that game, on top of
+    what a file says."""
     choices: dict[tuple[type, str], Any] = {}
-    if own := own_preset_named(words):
+    preset = preset_named(words)
+    if preset and (written or preset not in SUBCOMMANDS["train"]):
         # tyro writes names with a hyphen where they have an underscore, so that it is not told.
-        words, choices = ["train", OWN, *words[2:]], {(Train, "config"): own_preset(own)}
+        config = written or PRESETS[preset]
+        words = ["train", OWN, *words[2:]]
+        choices = {(Train, "config"): own_preset(preset, config)}
     with options_of(game, choices):
         return tyro.cli(
             Command,

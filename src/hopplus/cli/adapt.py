@@ -1,35 +1,16 @@
 """`hopplus adapt`: how fast does a player understand new co-players?"""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal
 
-import jax
 import tyro
 
-from hopplus.cli.paged import show
+from hopplus.api.studies import adapt
+from hopplus.cli.paged import asked, show
 from hopplus.cli.reading.devices import Devices
-from hopplus.cli.reading.options import check_options
-from hopplus.cli.reading.players import find_learned_players, game_of
-from hopplus.config import (
-    LARGE,
-    ConfigError,
-    GameConfig,
-    SearchConfig,
-    check_above,
-    check_range,
-    default_game,
-)
+from hopplus.config import GameConfig, SearchConfig, default_game
 from hopplus.devices import check_rows
-from hopplus.evaluation.adaptation import adapt, lineups
-from hopplus.evaluation.fine_tuning import LEARN, FineTuning
-from hopplus.evaluation.references import read_references
-from hopplus.evaluation.trials import AtTheEnd, ByEpisode, Names, Score
-from hopplus.games import make_game
-from hopplus.learning.from_run import find_background_players
-from hopplus.play.names import Kind, kind_of
-from hopplus.report.pages.adaptation import adaptation_page
-from hopplus.runs.progress import Progress
 
 
 @dataclass(frozen=True)
@@ -81,82 +62,7 @@ class Adapt:
     """Print JSON instead of a table."""
 
     def run(self) -> int:
-        check_options(trials=self.trials, seeds=self.seeds, seed=self.seed)
         with self.on.used():
             check_rows("--trials", self.trials)
-            return self._run()
-
-    def _run(self) -> int:
-        score = self._score()
-        played = game_of(self.subject, self.game)
-        game = make_game(played)
-        check_range("--seat", self.seat, 0, game.seats - 1)
-        seats = range(game.seats) if self.seat is None else [self.seat]
-        wanted = lineups(self.against, game)
-        background = find_background_players([name for lineup in wanted for name in lineup])
-        known = read_references(self.references) if self.references else None
-        if known and known.game != played:
-            raise ConfigError(f"{self.references} is of another game than {self.subject[0]}")
-        if known and (other := known.strangers(background)):
-            raise ConfigError(f"{self.references} was measured with another {' and '.join(other)}")
-        self._check_learning(wanted)
-        subject = find_learned_players(
-            self.subject, self.game, self.steps, self.seeds, self.seed, self.runs
-        )
-        online = None
-        if self.learning == "online" and subject.config is not None:
-            online = FineTuning(subject.config, learning_rate=self.learning_rate)
-            if self.caution is not None:
-                online = replace(online, caution=self.caution)
-                if self.caution and not online.guarded:
-                    raise ConfigError("--caution weighs policies, and this player acts by a search")
-        total = len(wanted) * len(seats) * self.trials * len(subject.players)
-        with Progress("playing with others", total, "trials") as progress:
-            found = adapt(
-                game,
-                subject.players,
-                wanted,
-                {**subject.met, **background},
-                list(seats),
-                score,
-                self.trials,
-                self.search,
-                jax.random.key(self.seed),
-                online,
-                progress.advance,
-            )
-        page = adaptation_page(subject.name, found, known, online.learns if online else "none")
-        seated = "oracle and blind were measured in seat 0: to sit there too, give --seat 0"
-        return show(
-            page,
-            as_json=self.json,
-            html=self.out or subject.folder / "adaptation.html",
-            hints=[seated] if known and self.seat != 0 else [],
-        )
-
-    def _score(self) -> Score:
-        if self.protocol == "episodes":
-            check_options(episodes=self.episodes)
-            return ByEpisode(5 if self.episodes is None else self.episodes)
-        if self.episodes is not None:
-            raise ConfigError("--protocol hop counts steps: leave --episodes out")
-        return AtTheEnd()
-
-    def _check_learning(self, wanted: list[Names]) -> None:
-        """Raise `ConfigError` for options that do not go together."""
-        if self.learning == "none":
-            if self.learning_rate is not None:
-                raise ConfigError("--ppo.learning-rate is given, but --learning is none")
-            if self.caution is not None:
-                raise ConfigError("--caution is given, but --learning is none")
-            if any(LEARN in lineup for lineup in wanted):
-                raise ConfigError("learn is among the others, which needs --learning online")
-            return
-        if any(kind_of(name) is Kind.FILE for name in self.subject):
-            raise ConfigError(
-                "learning online takes a run, which says how; a player alone does not"
-            )
-        if self.search != SearchConfig():
-            raise ConfigError("--search is given, but online a player learns as in its run")
-        check_above("ppo.learning-rate", self.learning_rate, 0, LARGE)
-        check_range("--caution", self.caution, 0, LARGE)
+            found = adapt(self.subject, **asked(self, "subject", "out", "on"))
+        return show(found.page, as_json=self.json, html=self.out or found.place)

@@ -6,19 +6,10 @@ from typing import Annotated
 
 import tyro
 
-from hopplus.cli.paged import show
+from hopplus.api.studies import certify
+from hopplus.cli.paged import asked, show
 from hopplus.cli.reading.devices import Devices
-from hopplus.cli.reading.options import check_options
-from hopplus.config import ConfigError, GameConfig, NetConfig, PPOConfig, TrainConfig, default_game
-from hopplus.evaluation.adaptation import lineups, own_name
-from hopplus.evaluation.certificate import Certificate
-from hopplus.games import make_game
-from hopplus.games.game import board_size
-from hopplus.learning.from_run import find_background_players
-from hopplus.play.seating import options
-from hopplus.players.scripted import mixed_names
-from hopplus.report.pages.adaptation import certificate_page
-from hopplus.runs.progress import Progress
+from hopplus.config import GameConfig, NetConfig, PPOConfig, default_game
 
 
 @dataclass(frozen=True)
@@ -59,45 +50,6 @@ class Certify:
     """Print JSON instead of a table."""
 
     def run(self) -> int:
-        check_options(steps=self.steps, seeds=self.seeds, episodes=self.episodes)
-        check_options(seed=self.seed)
-        config = TrainConfig(
-            game=self.game,
-            net=self.net,
-            ppo=self.ppo,
-            steps=self.steps,
-            seeds=self.seeds,
-            seed=self.seed,
-            trial=self.trial,
-        )
-        game = make_game(self.game)
-        named = options(self.kinds) if self.kinds is not None else []
-        kinds = tuple(dict.fromkeys(own_name(name, 1, game) for name in named))
-        if not kinds and "conditional" in self.against:
-            kinds = mixed_names(game, "conditional")
-        wanted = lineups(self.against, game, kinds)
-        if not kinds and set(self.against) == {"population"}:
-            kinds = mixed_names(game, "population")
-        everyone = [*(kinds or mixed_names(game)), *(name for one in wanted for name in one)]
-        if len(set(everyone)) < 2:
-            whose = "--kinds has" if kinds else f"{game.name} has"
-            raise ConfigError(
-                f"whom one faces can only matter among several, and {whose} {everyone[0]} players"
-                " alone: name others in --against"
-            )
-        background = find_background_players(everyone)
-        asked = Certificate(config, wanted, background, self.episodes, kinds, self.best_response)
-        path = asked.kept_at(self.out)
-        with (
-            self.on.used(config),
-            Progress("certifying", asked.total_steps, "steps", where=path) as progress,
-        ):
-            found = asked.measure(self.out, progress.advance)
-        title = f"{board_size(game)}, {self.seeds} seeds"
-        return show(
-            certificate_page(found, title),
-            as_json=self.json,
-            html=path.with_suffix(".html"),
-            hints=[f"kept in {path}: hopplus adapt RUN --references {path}"],
-            kept=str(path),
-        )
+        with self.on.used():
+            found = certify(**asked(self, "on"))
+        return show(found.page, as_json=self.json, html=found.place)

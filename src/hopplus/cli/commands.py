@@ -65,12 +65,6 @@ def preset_named(words: Sequence[str]) -> str | None:
     return name if name in PRESETS else None
 
 
-def own_preset_named(words: Sequence[str]) -> str | None:
-    """The same of those that are not known to the parser."""
-    name = preset_named(words)
-    return None if name in SUBCOMMANDS["train"] else name
-
-
 def choices(path: tuple[str, ...]) -> tuple[str, ...]:
     """What may stand behind a command: one of its own, of all for none; nothing if it has none."""
     if not path:

@@ -2,14 +2,9 @@
 
 from dataclasses import dataclass
 
-import jax
-
-from hopplus.cli.paged import show
-from hopplus.cli.reading.options import check_options
+from hopplus.api.studies import evaluate
+from hopplus.cli.paged import asked, show
 from hopplus.cli.reading.players import Playing
-from hopplus.evaluation.evaluate import evaluate, summarise
-from hopplus.report.pages.evaluation import evaluation_page
-from hopplus.runs.progress import Progress
 
 
 @dataclass(frozen=True)
@@ -24,23 +19,5 @@ class Evaluate(Playing):
     """Print JSON instead of a table."""
 
     def run(self) -> int:
-        check_options(episodes=self.episodes, games=self.games)
-        seeds, setups = self.setups()
-        key_params, key_play = jax.random.split(jax.random.key(self.seed))
-        played = []
-        with Progress("evaluating", self.episodes * len(setups), "episodes") as progress:
-            for _, game, lineup, focal in setups:
-                found = evaluate(
-                    game,
-                    lineup.seating,
-                    lineup.init(key_params),
-                    key_play,
-                    self.episodes,
-                    self.games,
-                    progress.advance,
-                    focal=focal,
-                )
-                played.append(found)
-        _, game, lineup, focal = setups[0]
-        evaluation = summarise(game, lineup.seating, played, focal, seeds)
-        return show(evaluation_page(evaluation), as_json=self.json)
+        found = evaluate(self.run_name, **asked(self, "run_name"))
+        return show(found.page, as_json=self.json)

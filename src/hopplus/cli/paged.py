@@ -3,7 +3,7 @@
 import shlex
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,13 @@ def this_command() -> str:
     return shlex.join(["hopplus", *sys.argv[1:]])
 
 
+def asked(command: Any, *apart: str) -> dict[str, Any]:
+    """What a command was asked by its options, as the function of the API takes it; without those
+    that it is given apart, and how to print."""
+    names = [one.name for one in fields(command)]
+    return {name: getattr(command, name) for name in names if name not in (*apart, "json")}
+
+
 def show(
     page: Page,
     /,
@@ -31,7 +38,7 @@ def show(
 ) -> int:
     """Print what was found, for people or as JSON, after writing it as HTML where `html` says;
     the exit status. `hints` are for people alone, and what else it is `about` for programs."""
-    hints = list(hints)
+    hints = [*page.hints, *hints]
     if html is not None:
         about["page"] = draw_page(html, lambda: replace(page, command=this_command()))
         hints += [f"the page is {about['page']}"] * (about["page"] is not None)

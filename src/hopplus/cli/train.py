@@ -1,30 +1,25 @@
 """`hopplus train` and `hopplus resume`: runs."""
 
-import time
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import tyro
 
+from hopplus.api.training import begin, extend, finish
 from hopplus.cli.paged import show
 from hopplus.cli.pretrain import carry_on_pretrain
 from hopplus.cli.reading.devices import Processes
-from hopplus.config import ConfigError, TrainConfig
-from hopplus.learning.from_run import names_met, new_run
-from hopplus.learning.left_out import LeftOut
-from hopplus.learning.train import Moment, summary, train_side_by_side
+from hopplus.config import ConfigError, TrainConfig, to_toml
+from hopplus.learning.from_run import names_met
+from hopplus.learning.train import summary
 from hopplus.play.seating import options
 from hopplus.presets import ABOUT, PRESETS, about_preset
 from hopplus.report.page import Page, Section
 from hopplus.report.pages.summary import order_p_value
-from hopplus.runs.checkpoint import steps_of
-from hopplus.runs.executor import Tell, telling
-from hopplus.runs.folder import RunFolder, check_name, open_run
-from hopplus.runs.processes import first_only, said_by_first
-from hopplus.runs.progress import Progress
+from hopplus.runs.folder import RunFolder, open_run
+from hopplus.runs.processes import first_only
 from hopplus.runs.watchdog import say
 
 Preset = tyro.extras.subcommand_type_from_defaults(dict(PRESETS), dict(ABOUT))
@@ -32,10 +27,11 @@ OWN = "own"  # what a preset from outside is called among the others
 MOST_NAMED = 6  # of a seat's possible players above a column: the report names them all
 
 
-def own_preset(name: str) -> Any:
-    """The type of the choice there is where a preset from outside is named."""
+def own_preset(name: str, config: TrainConfig) -> Any:
+    """The type of the choice there is where a preset from outside is named, or one that a file
+    changes."""
     return tyro.extras.subcommand_type_from_defaults(
-        {OWN: PRESETS[name], **PRESETS}, {OWN: about_preset(name), **ABOUT}
+        {OWN: config, **PRESETS}, {OWN: about_preset(name), **ABOUT}
     )
 
 
@@ -49,18 +45,19 @@ class Train:
     runs: Path = Path("runs")
     """The folder that holds the runs."""
     on: Annotated[Processes, tyro.conf.arg(name="")] = field(default_factory=Processes)
+    config_file: Annotated[Path | None, tyro.conf.arg(name="config")] = None
+    """Settings in TOML, as --print-config writes them; options go on top."""
+    print_config: Literal["changed", "all"] | None = None
+    """Print settings that differ from the defaults as TOML, or all, and end."""
     json: bool = False
     """Print JSON instead of a table."""
 
     def run(self) -> int:
-        config: TrainConfig = self.config
-        config.search.check_asked()
-        name = f"run-{time.strftime('%Y%m%d-%H%M%S')}" if self.name is None else self.name
-        with self.on.used(config):
-            path = self.runs / check_name(said_by_first(name))
-            with first_only() as first:
-                run = new_run(path, config) if first else RunFolder(path)
-            return carry_on(run, self.json)
+        if self.print_config:
+            print(to_toml(self.config, everything=self.print_config == "all"), end="")
+            return 0
+        with self.on.used(self.config):
+            return carry_on(begin(self.config, self.name, self.runs), self.json)
 
 
 @dataclass(frozen=True)
@@ -107,44 +104,14 @@ class Resume:
         return carry_on(run, self.json)
 
 
-def extend(run: RunFolder, steps: int) -> None:
-    """Let a run have so many steps in the end."""
-    config = run.config()
-    longer = replace(config, steps=steps)
-    done = steps_of(run.checkpoints)
-    has = ""
-    if longer.updates <= config.updates and run.result():
-        has = f"has {config.updates * config.ppo.steps:,}"
-    elif done and longer.updates < done[-1]:
-        has = f"has come to {done[-1] * config.ppo.steps:,}"
-    if has:
-        raise ConfigError(f"--steps is {steps:,}, and {run.path} {has} already: give more to go on")
-    with run.locked():
-        run.extend(longer)
-
-
 def carry_on(run: RunFolder, as_json: bool) -> int:
     """Train to the end, with progress; Ctrl-C leaves a run that can be resumed."""
-    run.log_until(max(steps_of(run.checkpoints), default=0))  # raises before work is announced
-    config = run.config()
-    total = config.updates * config.ppo.steps
     try:
-        with Progress("training", total, "steps", where=run.path) as progress:
-            (result,) = train_to_end([run], telling(progress))
-    except KeyboardInterrupt:  # out here, where the bar is gone
-        say(f"stopped; go on with: hopplus resume {run.path}")
+        result = finish(run)
+    except KeyboardInterrupt:
         return 130
     show_result(run, result, as_json)
     return 0
-
-
-def train_to_end(
-    runs: Sequence[RunFolder], tell: Tell, everyone: Sequence[str] = ()
-) -> list[dict[str, Any]]:
-    """Train a run, or several that each leave one of everyone out; their results. It can be sent to
-    another process, as the work of an executor."""
-    left_out = LeftOut.of(runs, everyone) if len(runs) > 1 else None
-    return train_side_by_side(runs, left_out, lambda moment: tell(moment.steps, note_on(moment)))
 
 
 def show_result(run: RunFolder, result: dict[str, Any], as_json: bool) -> None:
@@ -152,18 +119,6 @@ def show_result(run: RunFolder, result: dict[str, Any], as_json: bool) -> None:
     config = run.config()
     result = {**result, "seat_order_p": order_p_value(config, np.array(result["returns"]))}
     show(result_page(run, config, result), as_json=as_json, run=str(run.path))
-
-
-def note_on(moment: Moment) -> str:
-    """The learners' mean return, and that of every seat, learners marked if not all are."""
-    if moment.returns is None:
-        return ""
-    partly = len(moment.learning) < len(moment.returns)
-    seats = " ".join(
-        f"{value:.2f}{'*' if partly and seat in moment.learning else ''}"
-        for seat, value in enumerate(moment.returns)
-    )
-    return f"return {moment.mean_return:.2f} (seats {seats})"
 
 
 def result_page(run: RunFolder, config: TrainConfig, result: dict[str, Any]) -> Page:

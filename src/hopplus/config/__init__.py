@@ -22,6 +22,7 @@ from hopplus.config.check import MANY as MANY
 from hopplus.config.check import ConfigError as ConfigError
 from hopplus.config.check import check as check
 from hopplus.config.check import check_above as check_above
+from hopplus.config.check import check_options as check_options
 from hopplus.config.check import check_range as check_range
 from hopplus.config.check import check_whole as check_whole
 from hopplus.config.game import GameConfig as GameConfig
@@ -44,6 +45,7 @@ from hopplus.config.models import PretrainOpponent as PretrainOpponent
 from hopplus.config.models import PretrainWorld as PretrainWorld
 from hopplus.config.models import TraitsConfig as TraitsConfig
 from hopplus.config.models import WorldConfig as WorldConfig
+from hopplus.config.plain import change as change
 from hopplus.config.plain import differing as differing
 from hopplus.config.plain import flat as flat
 from hopplus.config.plain import from_json as from_json
@@ -53,6 +55,8 @@ from hopplus.config.search import SearchConfig as SearchConfig
 from hopplus.config.social import InequityConfig as InequityConfig
 from hopplus.config.social import InfluenceConfig as InfluenceConfig
 from hopplus.config.social import LolaConfig as LolaConfig
+from hopplus.config.toml import read_toml as read_toml
+from hopplus.config.toml import to_toml as to_toml
 from hopplus.config.train import FOR_EVER as FOR_EVER
 from hopplus.config.train import MIXED as MIXED
 from hopplus.config.train import PPOConfig as PPOConfig

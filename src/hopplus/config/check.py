@@ -9,6 +9,8 @@ from hopplus.errors import ConfigError as ConfigError
 
 LARGE = 1_000_000  # a weight or a rate beyond that is a mistake, and single precision suffers
 MANY = 2**24  # the same for counts of what is held in memory
+MOST = 10**12  # of anything that is counted
+RANGES = {"games": (1, 2**22), "seed": (0, 2**32 - 1)}
 
 
 def check(held: bool, name: str, given: object, allowed: str) -> None:
@@ -103,3 +105,13 @@ def check_whole(config: Any, prefix: str) -> None:
         whole = int in kinds
         held = isinstance(given, int if whole else int | float) and not isinstance(given, bool)
         check(held, f"{prefix}{name}", given, "a whole number" if whole else "a number")
+
+
+def check_options(**given: float | None) -> None:
+    """Raise `ConfigError` for the first option that is out of its range: not above zero, or
+    absurdly large, unless `RANGES` has another. One that is None was not given."""
+    for name, value in given.items():
+        if isinstance(value, float):
+            check_above(f"--{name}", value, 0, MOST)
+        else:
+            check_range(f"--{name}", value, *RANGES.get(name, (1, MOST)))

@@ -173,6 +173,8 @@ class TrainConfig(Settings):
     """Checkpoints to keep, besides the best."""
     keep_stages: tuple[Share, ...] = ()
     """Shares of the training after which players are kept, as runs/a~0.5."""
+    log: tuple[str, ...] = ()
+    """Loggers besides TensorBoard: csv, wandb, mlflow, or module:function of your own."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -22,6 +22,7 @@ from hopplus.learning.training_curves import LOSSES, Pace, training_curves
 from hopplus.runs.checkpoint import STAGE, steps_of
 from hopplus.runs.folder import RunError, RunFolder, Saved, plain, spoilt
 from hopplus.runs.interrupt import patient_interrupt
+from hopplus.runs.loggers import loggers
 from hopplus.runs.processes import (
     ReadOnlyRun,
     any_of,
@@ -30,7 +31,6 @@ from hopplus.runs.processes import (
     told_if_lost,
     wait_for_all,
 )
-from hopplus.runs.tensorboard import tensorboard
 
 SCORED = 10  # the last updates that a checkpoint is scored by
 FINAL = 0.1  # the share of a run's updates that its result is taken from
@@ -114,7 +114,7 @@ def train_side_by_side(
                 meanwhile.enter_context(
                     nullcontext(lambda numbers, step: None)
                     if isinstance(run, ReadOnlyRun)
-                    else tensorboard(run.path, run.config(), first)
+                    else loggers(run.path, run.config(), first)
                 )
                 for run in runs
             ]

@@ -15,6 +15,7 @@ from typing import Any
 from hopplus.config import RunConfig, to_json
 from hopplus.runs import checkpoint
 from hopplus.runs.folder import LAYOUT, check_free, clear_errors
+from hopplus.runs.loggers import check_loggers
 from hopplus.runtime import device_line
 
 
@@ -39,6 +40,7 @@ def whole_folder(path: Path) -> Iterator[Path]:
 @contextmanager
 def make_run(path: Path, config: RunConfig, about: dict[str, Any] | None = None) -> Iterator[Path]:
     """Make a run's folder: yields one to put more into. `about` is what else to write down."""
+    check_loggers(config)
     with clear_errors(f"make the run folder {path}"):
         check_free(path, f"take another --name, or go on with hopplus resume {path}")
         facts = {

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import tyro
 
+from hopplus.api.learned import find_learned_players, game_of
 from hopplus.cli.diagnose.common import finish
 from hopplus.cli.reading.options import check_options
-from hopplus.cli.reading.players import find_learned_players, game_of
 from hopplus.config import ConfigError, GameConfig, check_range, default_game
 from hopplus.diagnosis.adaptation import ENOUGH_TRIALS, diagnose_adaptation
 from hopplus.diagnosis.foresight import measure_foresight

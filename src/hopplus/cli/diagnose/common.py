@@ -10,9 +10,9 @@ from typing import Annotated
 import tyro
 from rich.console import Console
 
+from hopplus.api.learned import neither
 from hopplus.cli.paged import draw_page, this_command
 from hopplus.cli.reading.options import check_options
-from hopplus.cli.reading.players import neither
 from hopplus.config import ConfigError, GameConfig, TrainConfig, default_game
 from hopplus.config.check import option
 from hopplus.diagnosis.faults import FAULTS, Fault, find_fault

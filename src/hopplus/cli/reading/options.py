@@ -17,17 +17,8 @@ from tyro.constructors import (
     StructTypeInfo,
 )
 
-from hopplus.config import (
-    DEFAULT_GAME,
-    GameConfig,
-    check_above,
-    check_range,
-    find_game,
-    make_config,
-)
-
-MOST = 10**12  # of anything that is counted
-RANGES = {"games": (1, 2**22), "seed": (0, 2**32 - 1)}
+from hopplus.config import DEFAULT_GAME, GameConfig, find_game, make_config
+from hopplus.config import check_options as check_options
 
 registry = ConstructorRegistry()
 
@@ -141,13 +132,3 @@ def whole(text: str) -> int:
     if not math.isfinite(number) or number != round(number):
         raise ValueError(f"{text!r} is not a whole number")
     return int(number)
-
-
-def check_options(**given: float | None) -> None:
-    """Raise `ConfigError` for the first option that is out of its range: not above zero, or
-    absurdly large, unless `RANGES` has another. One that is None was not given."""
-    for name, value in given.items():
-        if isinstance(value, float):
-            check_above(f"--{name}", value, 0, MOST)
-        else:
-            check_range(f"--{name}", value, *RANGES.get(name, (1, MOST)))

@@ -8,10 +8,10 @@ from typing import Annotated, Literal
 
 import tyro
 
+from hopplus.api.training import train_to_end
 from hopplus.cli.paged import show
 from hopplus.cli.reading.devices import Devices
 from hopplus.cli.studies.engine import Engine, TrainedBy
-from hopplus.cli.train import train_to_end
 from hopplus.config import GameConfig, NetConfig, TrainConfig, check, default_game
 from hopplus.evaluation.ablation import LADDER, Rung, choose, measure, read_trace
 from hopplus.learning.from_run import find_run, new_run

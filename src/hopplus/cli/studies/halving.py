@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hopplus.cli.train import extend, train_to_end
+from hopplus.api.training import extend, train_to_end
 from hopplus.config import ConfigError, TrainConfig
 from hopplus.evaluation.ablation import read_trace
 from hopplus.learning.from_run import find_run, new_run

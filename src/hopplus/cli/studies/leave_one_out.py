@@ -11,11 +11,11 @@ import jax
 import numpy as np
 import tyro
 
+from hopplus.api.training import train_to_end
 from hopplus.cli.paged import show
 from hopplus.cli.reading.options import check_options
 from hopplus.cli.reading.rows import read_rows
 from hopplus.cli.studies.engine import Engine, TrainedBy
-from hopplus.cli.train import train_to_end
 from hopplus.config import (
     ConfigError,
     GameConfig,

@@ -91,6 +91,12 @@ CONTEXTS: Registry[MakeContext] = Registry(
 )
 
 
+def register_context(name: str, make: MakeContext) -> None:
+    """Add a context of one's own to the table, for this process; `--context module:function` finds
+    one anywhere without."""
+    CONTEXTS.add(name, make)
+
+
 def make_context(game: Game, config: TrainConfig) -> Context:
     """What the players of a run make of the others, by the names that its settings give."""
     return join(*(CONTEXTS[name](game, config) for name in config.context_names))

@@ -8,4 +8,5 @@ from hopplus.players.scripted.table import Row as Row
 from hopplus.players.scripted.table import drawn_from as drawn_from
 from hopplus.players.scripted.table import mixed_names as mixed_names
 from hopplus.players.scripted.table import player_names as player_names
+from hopplus.players.scripted.table import register_player as register_player
 from hopplus.players.scripted.table import scripted as scripted

@@ -59,8 +59,7 @@ def _plays(only: str) -> Callable[[Game], bool]:
     return lambda game: game.name == only
 
 
-# Besides those that are called after the things on the board. To add a player of one's own:
-# SCRIPTED.add(name, Row(make, about)); or name it module:function, and no row is needed.
+# Besides those that are called after the things on the board.
 SCRIPTED: Registry[Row] = Registry(
     "player",
     {
@@ -93,6 +92,12 @@ SCRIPTED: Registry[Row] = Registry(
     group="hopplus.players",
 )
 OWN = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")  # module:function, and never noisy-stag:0.1
+
+
+def register_player(name: str, make: Callable[[Game], Player], about: str) -> None:
+    """Add a player of one's own to the table, for this process; `module:function` names one
+    anywhere without. `about` says what it does, for `hopplus list players`."""
+    SCRIPTED.add(name, Row(lambda game: Own(name, make(game)), _says(about)))
 
 
 def _scripted_row(name: str) -> Row:
