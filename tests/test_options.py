@@ -155,7 +155,7 @@ def test_help_shows_what_acts_in_a_preset(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setenv("COLUMNS", "100")
     text = helped("train", "ppo", "--help")
     lines = text.splitlines()
-    assert len(lines) <= 114
+    assert len(lines) <= 110
     assert max(map(len, lines)) <= 100
     assert ABOUT["ppo"] in text
     for name in ("--steps", "--parts", "--search.simulations", "--memory.kind", "--ppo.clip"):

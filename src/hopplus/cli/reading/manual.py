@@ -19,6 +19,8 @@ from hopplus.presets import PRESETS
 HELP, HELP_ALL = ("-h", "--help"), "--help-all"
 WIDTH = 100  # that tyro writes for, and the most that is used
 INNER = "subcommands"  # tyro's title for a list of them
+# One host has no use for some of them, and the others are in the docs for who looks for them.
+RARE = ("--coordinator", "--processes", "--process", "--print-config", "--log", "--keep-stages")
 COLUMN, NARROW = 28, 18  # where explanations begin: of options, of commands
 
 _NAME = re.compile(r"--[a-z][a-z0-9.-]*")
@@ -231,7 +233,7 @@ def _idle(config: TrainConfig) -> Callable[[str], bool]:
         group, _, field = name.removeprefix("--").partition(".")
         if name == "--held-out":
             return not config.train_against
-        if name in ("--coordinator", "--processes", "--process"):  # one host has no use for them
+        if name in RARE:
             return True
         if not field or name in switches:
             return False
