@@ -12,6 +12,7 @@ from hopplus.cli.diagnose.command import DIAGNOSES, Diagnose
 from hopplus.cli.evaluate import Evaluate
 from hopplus.cli.export import Export
 from hopplus.cli.listing import List
+from hopplus.cli.play import Play
 from hopplus.cli.pretrain import MODELS, Pretrain
 from hopplus.cli.replay import Replay
 from hopplus.cli.report import Report
@@ -34,6 +35,7 @@ COMMANDS: dict[str, Any] = {
     "leave-one-out": LeaveOneOut,
     "report": Report,
     "replay": Replay,
+    "play": Play,
     "export": Export,
     "list": List,
     "bench": Bench,
