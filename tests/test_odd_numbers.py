@@ -27,6 +27,7 @@ SUBJECTS = {
     "leave-one-out": "leave-one-out nope",
     "report": "report nope",
     "replay": "replay nope",
+    "play": "play nope",
     "export": "export nope --out x",
     "list": "list players --game.size 2",
     "bench": "bench game --game.size 2",

@@ -57,6 +57,9 @@ class Play {
         this.opinions, this.chart));
     this.host.append(this.element, this.review);
     document.addEventListener("keydown", (event) => this.key(event));
+    this.element.addEventListener("click", (event) => { // keys go on to act, unless they have brought somebody there
+      if (event.detail > 0) document.activeElement.blur();
+    });
     this.board.element.addEventListener("pointerdown", (event) => { this.touched = event; event.preventDefault(); });
     window.addEventListener("pointerup", (event) => this.swipe(event));
   }
@@ -126,7 +129,7 @@ class Play {
     this.board.show(state.now, this.person, null);
     this.buttons.forEach((button, action) => { button.disabled = !state.legal[action]; });
     this.next.hidden = !state.over;
-    this.next.textContent = say(state.trial_over ? "New trial (Enter)" : "Next episode (Enter)");
+    this.next.textContent = say(state.trial_over ? "New trial ⏎" : "Next episode ⏎");
     this.clock.textContent = this.told();
     this.scores.replaceChildren(...state.totals.map((total, seat) => this.score(total, seat)));
     this.drawOpinions();
