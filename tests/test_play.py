@@ -120,20 +120,26 @@ def test_opinions_are_about_the_person() -> None:
     """Of nobody who could not do so an action is expected; and seats could do different things."""
     table = table_of("stag,human,one")
     session, rng, told = Session(table, 1), np.random.default_rng(0), 0
+    before: Any = None
     for _ in range(4):
         while not session.over:
             view = np.asarray(session.plays.view.legal[0])
-            legal = session.legal
+            legal, here = session.legal, session.moments[-1]["seats"][1] is not None
             session.act(choose(session, rng))
-            stag, person, one = session.shown()["opinions"]
+            shown = session.shown()
+            if not here:  # what was thought of the person before it left
+                assert shown["opinions"] == before["opinions"]
+                assert shown["acted"] == before["acted"] > STAY
+                continue
+            before = shown
+            assert shown["acted"] == shown["acts"][1]
+            stag, person, one = shown["opinions"]
             assert person is None
             assert stag is None or stag == {"value": None, "about": None, "predicted": None}
-            if one is None:
+            if one is None:  # it has left
                 continue
             assert isinstance(one["value"], float)
             assert sum(one["about"]) == pytest.approx(1, abs=1e-3)
-            if one["predicted"] is None:  # the person is gone
-                continue
             assert sum(one["predicted"]) == pytest.approx(1, abs=1e-3)
             assert [chance > 0 for chance in one["predicted"]] == legal
             told += legal != view[0].tolist()

@@ -1,5 +1,6 @@
 """The page of `hopplus play` in a real browser: keys, touch, thoughts, tabs, languages."""
 
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -30,12 +31,13 @@ class Seat(Opened):
     def __init__(self, browser: "Browser", server: Server, query: str = "", **options: Any) -> None:
         self.alone = Session(server.table, server._begun)
         super().__init__(browser, server.address + query, **options)
+        self.clock = self.tab.locator(".play > div > .clock")
         self.tab.locator(".scores .token").first.wait_for()
 
     def check(self) -> None:
         """What is on the page is where the session stands."""
         shown = self.alone.shown()
-        expect(self.tab.locator(".play > div > .clock")).to_contain_text(f" {shown['step']} ")
+        expect(self.clock).to_contain_text(re.compile(f"(step|第) {shown['step']} (of|步)"))
         cells = [tuple(cell) if cell else None for cell in shown["now"]["seats"]]
         board = self.tab.locator(".play svg.board").first
         assert [self.piece(seat, board) for seat in range(3)] == cells
@@ -111,12 +113,12 @@ def test_thoughts_are_shown_when_asked_for_and_at_the_end(seat: Seat) -> None:
         action = choose(seat.alone, rng)
         gone = seat.alone.moments[-1]["seats"][PERSON] is None
         seat.alone.act(action)
-        if not gone:  # else it goes on by itself
-            tab.keyboard.press(KEYS[action])
-            expect(tab.locator(".play > div > .clock")).to_contain_text(
-                f" {len(seat.alone.moments) - 1} "
-            )
-    expect(tab.locator(".play > div > .clock")).to_contain_text("the episode is over")
+        if gone:  # it goes on by itself
+            continue
+        tab.keyboard.press(KEYS[action])
+        if seat.alone.moments[-1]["seats"][PERSON]:
+            seat.check()
+    expect(seat.clock).to_contain_text("the episode is over")
     seat.check()
     expect(tab.locator(".play .chart h3")).to_have_text("Returns by episode")
     expect(tab.locator(".review .replay")).to_be_visible()
@@ -124,7 +126,7 @@ def test_thoughts_are_shown_when_asked_for_and_at_the_end(seat: Seat) -> None:
     expect(tab.locator(".review .clock")).to_contain_text("step 1 of")
     tab.keyboard.press("Enter")
     seat.alone.go_on()
-    expect(tab.locator(".play > div > .clock")).to_contain_text("episode 2 of 2")
+    expect(seat.clock).to_contain_text("episode 2 of 2")
     expect(tab.locator(".review")).to_be_hidden()
     seat.check()
 
@@ -145,6 +147,6 @@ def test_two_tabs_and_two_languages(browser: "Browser", server: Server, seat: Se
     background = "getComputedStyle(document.body).backgroundColor"
     assert other.tab.evaluate(background) == "rgb(22, 25, 29)"
     other.tab.reload()  # a session of its own
-    expect(other.tab.locator(".play > div > .clock")).to_contain_text("第 0 步")
+    expect(other.clock).to_contain_text("第 0 步")
     assert other.wrong == []
     other.close()

@@ -27,9 +27,10 @@ HUNT = StagHuntConfig(size=3, seats=3, hares=3, horizon=6)
 def table_of(names: str, config: GameConfig = HUNT, trial: int = 2) -> Table:
     """Whoever is called; `one` has a belief and models of the others, learned at random."""
     game = make_game(config)
-    learned = config_of("opponent", "belief", game=config)
-    actor = make_actor("one", game, learned)
-    known = {"one": Trained(actor, mind_of(actor))} if "one" in names.split(",") else {}
+    known = {}
+    if "one" in names.split(","):
+        actor = make_actor("one", game, config_of("opponent", "belief", game=config))
+        known["one"] = Trained(actor, mind_of(actor))
     lineup = make_lineup(names.split(","), game, known, make_human(game), trial=trial)
     return Table(game, lineup)
 

@@ -124,17 +124,20 @@ class Session:
     def shown(self) -> Plain:
         """Where the session stands, for a page. Of this episode nothing that the person could not
         know is in it before its end."""
-        seats = range(self.table.game.seats)
-        last = self.moments[-2] if len(self.moments) > 1 else None
+        person, seats = self.table.person, range(self.table.game.seats)
+        *played, now = self.moments
+        # What is thought of somebody who has left the board says nothing.
+        acted = [moment for moment in played if moment["acts"][person] >= 0][-1:]
         return {
             "episode": self.episode,
             "step": len(self.moments) - 1,
             "over": self.over,
             "trial_over": self.trial_over,
             "legal": self.legal,
-            "now": self.moments[-1] if self.over else self._in_sight(self.moments[-1]),
-            "acts": last["acts"] if last else [-1 for _ in seats],
-            "opinions": [self._opinion(last, seat) if last else None for seat in seats],
+            "now": now if self.over else self._in_sight(now),
+            "acts": played[-1]["acts"] if played else [-1 for _ in seats],
+            "acted": acted[0]["acts"][person] if acted else -1,
+            "opinions": [self._opinion(acted[0], seat) if acted else None for seat in seats],
             "totals": self.totals,
             "returns": self.returns,
             "replay": self._replay() if self.over else None,

@@ -160,19 +160,19 @@ class Play {
     return make("div", { "data-seat": seat, class: seat === this.person ? "me" : "" }, this.tokenOf(seat), `${this.nameOf(seat)}: ${short(total)}${doing}`);
   }
 
-  /** What the others thought of you: before the last step, and when it is over also how often they were right. */
+  /** What the others thought of you before your last action, and when all is over how often they were right. */
   drawOpinions() {
     const { state } = this;
     this.opinions.hidden = !(this.live.checked || state.over);
-    const act = state.acts[this.person];
+    const act = state.acted;
     const cards = state.opinions.flatMap((opinion, seat) => {
       if (!opinion || (opinion.value === null && !opinion.about && !opinion.predicted)) return [];
       const right = opinion.predicted && opinion.predicted[act] === Math.max(...opinion.predicted);
-      const text = act < 0 ? say("Foreseen of you.") : say(right ? "Foreseen of you; ● is what you did: foreseen." : "Foreseen of you; ● is what you did: not foreseen.");
+      const text = say(right ? "Foreseen of you; ● is what you did: foreseen." : "Foreseen of you; ● is what you did: not foreseen.");
       return [make("div", { class: "opinion", "data-seat": seat }, make("h4", {}, this.tokenOf(seat), this.nameOf(seat)),
         opinion.value === null ? null : make("p", { class: "small value" }, `${say("expects for itself")} ${short(opinion.value)}`),
         ...goals(this.game, opinion.about, say("Believes that you are after"), say("Inferred goal of yours")),
-        ...foreseen(this.game, opinion.predicted, act < 0 ? null : act, text), this.share(seat))];
+        ...foreseen(this.game, opinion.predicted, act, text), this.share(seat))];
     });
     const nothing = make("p", { class: "small" }, say("Nobody here has thoughts that can be shown."));
     this.opinions.replaceChildren(...(cards.length || !state.step ? cards : [nothing]));
@@ -194,10 +194,10 @@ class Play {
     if (key === this.charted) return;
     this.charted = key;
     if (!returns.length) return this.chart.replaceChildren();
-    const x = returns.map((_, number) => number + 1);
+    const x = Array.from({ length: this.data.episodes }, (_, number) => number + 1);
     const chart = new Chart({
       title: say("Returns by episode"), about: say("Of this trial, in which the same co-players remember what they can."), axis: say("episode"),
-      number: "play", levels: [], lines: this.game.players.map((_, seat) => ({ name: `${seat} ${this.nameOf(seat)}`, run: 0, x, y: returns.map((one) => one[seat]) })),
+      number: "play", levels: [], lines: this.game.players.map((_, seat) => ({ name: `${seat} ${this.nameOf(seat)}`, run: 0, x, y: x.map((number) => returns[number - 1]?.[seat] ?? null) })),
     }, [{ x }], { hidden: new Set(), bands: false, smooth: 0 });
     this.chart.replaceChildren(chart.element);
     chart.draw();
@@ -216,6 +216,9 @@ class Play {
       this.review.append(make("h3", {}, say("The episode once more, through anyone's eyes")));
       this.replay = new Replay(this.review, { ...this.data, replays: [replay] });
     }
+    const tells = this.state.opinions.findIndex((opinion) => opinion?.predicted ?? opinion?.about);
+    this.replay.seat = Math.max(0, tells); // who has thoughts of you is looked through first
+    this.replay.draw();
   }
 }
 
