@@ -1,7 +1,8 @@
-"""A person at the board: by the rules, among the same co-players as ever, who remember the trial and
-think of the person."""
+"""A person at the board: by the rules, among the same co-players as ever, who remember the trial
+and think of the person."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -19,6 +20,9 @@ from hopplus.evaluation.replay.watch import Watched
 from hopplus.play.lineup import make_lineup
 from hopplus.play.rollout import Play, rollout
 from hopplus.players.human import HUMAN
+from hopplus.recorded.dataset import open_data
+from hopplus.recorded.played import Recording
+from hopplus.recorded.record import view_at
 from tiny_play import HUNT, choose, play_episode, table_of
 
 STAY = 4
@@ -76,7 +80,10 @@ def test_every_step_is_by_the_rules(name: str) -> None:
             assert joint[table.person] == action
             back = ()
             if plain is plain_coin:
-                coins, where = coins_of(table.after, rules.width), plain.moved(rules, board, joint)[2]
+                coins, where = (
+                    coins_of(table.after, rules.width),
+                    plain.moved(rules, board, joint)[2],
+                )
                 takers = plain.takers_of(board, where)
                 back = ({number: coins[number] for number, here in enumerate(takers) if here},)
             board, result = plain.step(rules, board, joint, *back)
@@ -190,3 +197,63 @@ def test_nothing_is_played_out_of_turn() -> None:
     play_episode(session, np.random.default_rng(0))
     with pytest.raises(ConfigError, match="over"):
         session.act(STAY)
+
+
+# Recorded, if the person agrees
+
+
+def test_who_agrees_is_recorded(tmp_path: Path) -> None:
+    """And nobody else: who was not asked, who says no, and who takes it back before the end."""
+    made = table_of("human,wary,stag|trusting", trial=3)
+    recording = Recording(tmp_path / "data", HUNT, made.lineup.seating)
+    table, rng = Table(made.game, made.lineup, recording=recording), np.random.default_rng(0)
+    agreeing = Session(table, 1)
+    agreeing.agree(True)
+    replays = []
+    for number, answer in enumerate((None, False, True)):
+        session = Session(table, number)
+        if answer is not None:
+            session.agree(answer)
+        session.act(STAY)
+        if answer:
+            session.agree(False)
+        play_episode(session, rng)
+        replays.append(play_episode(agreeing, rng)["replay"])
+        agreeing.go_on()
+    late = Session(table, 5)
+    late.act(STAY)
+    late.agree(True)  # from the next episode on
+    play_episode(late, rng)
+
+    about = recording.write()
+    assert about is not None
+    assert about["episodes"] == 3
+    data = open_data(tmp_path / "data")
+    assert data.players == ["human", "wary", "stag", "trusting"]
+    shard = data.shard(0)
+    rows = shard.rows
+    drawn = data.players.index(replays[2]["players"][2])
+    assert shard.who.tolist() == [[0, 1, drawn]] * 3
+    for start, replay in zip(shard.start, replays, strict=True):
+        steps = replay["episodes"][0]["steps"]
+        for row, step in enumerate(steps, start):
+            present = [cell is not None for cell in step["seats"]]
+            assert rows.present[row].tolist() == present
+            acts = np.where(present, rows.joint[row], -1)
+            assert acts.tolist() == step.get("acts", [-1, -1, -1])
+            before = rows.reward[row - 1].tolist() if row > start else [0, 0, 0]
+            assert before == pytest.approx(step["rewards"])
+            assert rows.done[row] == (row == start + len(steps) - 2)
+            planes = np.asarray(view_at(table.game, rows, row, 0).planes)
+            places = [np.argwhere(planes[..., seat]).tolist() for seat in range(3)]
+            assert places == [[cell] if cell else [] for cell in step["seats"]]
+
+
+def test_without_anyone_who_agrees_nothing_is_written(tmp_path: Path) -> None:
+    made = table_of("stag,human,hare")
+    recording = Recording(tmp_path / "data", HUNT, made.lineup.seating)
+    play_episode(Session(Table(made.game, made.lineup, 0, recording)), np.random.default_rng(0))
+    assert recording.write() is None
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(ConfigError, match="nothing is recorded"):
+        Session(made).agree(True)

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,8 +10,9 @@ import pytest
 
 from browser import Opened, expect
 from hopplus.cli.play.server import Server
-from hopplus.evaluation.replay.session import Session
-from tiny_play import choose, serving, table_of
+from hopplus.evaluation.replay.session import Session, Table
+from hopplus.recorded.played import Recording
+from tiny_play import HUNT, choose, serving, table_of
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -150,3 +152,30 @@ def test_two_tabs_and_two_languages(browser: "Browser", server: Server, seat: Se
     expect(other.clock).to_contain_text("第 0 步")
     assert other.wrong == []
     other.close()
+
+
+def test_nobody_is_recorded_unasked(browser: "Browser", server: Server, tmp_path: Path) -> None:
+    """Nothing can be played before there is an answer, and yes can be taken back."""
+    made = server.table
+    recording = Recording(tmp_path / "data", HUNT, made.lineup.seating)
+    with serving(Table(made.game, made.lineup, 0, recording)) as recorded:
+        seat = Seat(browser, recorded)
+        expect(seat.tab.locator(".consent")).to_contain_text(str(tmp_path / "data"))
+        action = seat.moves()[0]
+        expect(seat.tab.locator(f".pad [data-action='{action}']")).to_be_disabled()
+        seat.tab.keyboard.press(KEYS[action])
+        seat.check()
+        seat.tab.get_by_text("Yes, record my episodes").click()
+        expect(seat.tab.get_by_text("Your episodes are recorded.")).to_be_visible()
+        (session, _) = next(iter(recorded._sessions.values()))
+        assert session.consent is True
+        seat.tab.keyboard.press(KEYS[action])
+        seat.alone.act(action)
+        seat.check()
+        assert len(session.kept) == 1
+        seat.tab.get_by_text("Stop recording").click()
+        expect(seat.tab.locator(".consent")).to_be_hidden()
+        assert session.consent is False
+        assert session.kept == []
+        assert seat.wrong == []
+        seat.close()

@@ -14,11 +14,15 @@ import numpy as np
 import pytest
 
 import hopplus.cli.play.server as serving_module
+from hopplus.cli import parse
 from hopplus.cli.play.server import Server
 from hopplus.evaluation.replay.session import Session
+from hopplus.recorded.dataset import open_data
 from hopplus.report.translations import Sentence, Translations, chinese
 from refusals import refused
 from tiny_play import play_episode, serving, table_of
+from tiny_run import random_run
+from tiny_search import config_of
 
 NAMES = "stag,human,hare"
 SMALL = "--game.size 3 --game.seats 2 --game.hares 2 --game.horizon 4"
@@ -121,7 +125,7 @@ BAD = [
 ACTIONS = [None, "1", 1.0, True, -1, 7, 10**300, [4], {}, float("nan")]
 
 
-@pytest.mark.parametrize("what", ["act", "next", "begin"])
+@pytest.mark.parametrize("what", ["act", "next", "begin", "consent"])
 @pytest.mark.parametrize("body", BAD, ids=lambda body: repr(body[:20]))
 def test_bad_requests_get_a_sentence(
     server: Server, body: bytes, what: str, capfd: pytest.CaptureFixture[str]
@@ -140,6 +144,9 @@ def test_bad_actions_change_nothing(server: Server, capfd: pytest.CaptureFixture
         status, said = ask(server, path, body)
         assert status == 400, action
         assert set(json.loads(said)) == {"error"}
+    for answer in (None, 1, "yes", True):  # the last, since nothing is recorded here
+        body = json.dumps({"session": before["session"], "yes": answer}).encode()
+        assert ask(server, f"/{server.token}/consent", body)[0] == 400
     for size in ("-1", "x", "²", "9999999"):
         assert ask(server, path, b"{}", **{"Content-Length": size})[0] == 400
     assert post(server, "begin", session=before["session"]) == before
@@ -203,6 +210,7 @@ def test_everything_on_the_page_has_chinese(monkeypatch: pytest.MonkeyPatch) -> 
         ("play --seats human,stag", "names 2 players but the game has 4 seats"),
         ("play --seats human,stag,hare,random --port 65536", "--port is 65536"),
         ("play --seats human,stag,hare,random --episodes 0", "--episodes is 0"),
+        ("play --seats human,stag,hare,random --record .", "exists already"),
         ("evaluate --players human,stag,hare,random", "no player is called 'human'"),
     ],
 )
@@ -217,6 +225,19 @@ def test_what_cannot_be_played_is_refused(
     refused(line, words, capsys)
 
 
+def test_a_person_takes_the_seat_of_a_run_s_player(tmp_path: Path) -> None:
+    run = random_run(tmp_path / "a", config_of())
+    asked = {"": 0, "--seat 2": 2, "--seats run,human,hare": 1, "--seats run@2,stag,human": 2}
+    for options, person in asked.items():
+        play = parse(["play", str(run.path), *options.split()])
+        lineup = play.setup().lineup
+        names = lineup.seating.names
+        assert [seat for seat, name in enumerate(names) if name == "human"] == [person]
+        learned = [name for name in names if name in lineup.trained]
+        assert len(learned) == (1 if "seats" in options else 2)
+    assert names[0].endswith("#0@2")
+
+
 def test_a_port_that_is_taken_is_refused(
     server: Server,
     tmp_path: Path,
@@ -228,11 +249,12 @@ def test_a_port_that_is_taken_is_refused(
     refused(line, "Address already in use", capsys)
 
 
-def test_it_is_served_until_ctrl_c() -> None:
-    """Among whoever is named, in the seat that is named; then nothing listens there any more."""
+def test_it_is_served_until_ctrl_c(tmp_path: Path) -> None:
+    """Among whoever is named, in the seat that is named; what is recorded is written then, and
+    nothing listens there any more."""
     arguments = f"play --seats stag,human {SMALL} --episodes 3 --language zh --no-open".split()
     process = subprocess.Popen(
-        [sys.executable, "-m", "hopplus", *arguments],
+        [sys.executable, "-m", "hopplus", *arguments, "--record", str(tmp_path / "data")],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -243,12 +265,22 @@ def test_it_is_served_until_ctrl_c() -> None:
     connection = http.client.HTTPConnection("127.0.0.1", int(port), timeout=60)
     connection.request("GET", f"/{token}/")
     page = connection.getresponse().read().decode()
+
+    def tell(what: str, **asked: Any) -> Any:
+        connection.request("POST", f"/{token}/{what}", json.dumps(asked))
+        return json.loads(connection.getresponse().read())
+
+    told = tell("begin")
+    told = tell("consent", session=told["session"], yes=True)
+    while not told["over"]:
+        told = tell("act", session=told["session"], action=4)
     connection.close()
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "Traceback" not in err
-    assert err.endswith("hopplus: stopped\n")
+    assert err.endswith(f"hopplus: 1 episode recorded in {tmp_path / 'data'}\nhopplus: stopped\n")
+    assert open_data(tmp_path / "data").facts["episodes"] == 1
     assert '<html lang="zh-CN">' in page
     assert '"players":["stag","human"]' in page
     assert '"episodes":3' in page

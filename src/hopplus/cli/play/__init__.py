@@ -2,6 +2,7 @@
 
 import webbrowser
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from hopplus.cli.play.server import HERE, Server
 from hopplus.cli.reading.options import check_options
@@ -13,9 +14,12 @@ from hopplus.games.grid import STAY
 from hopplus.play.seating import options
 from hopplus.players.human import HUMAN, make_human
 from hopplus.players.player import Player
+from hopplus.recorded.played import Recording
 from hopplus.report.html import page_text
+from hopplus.report.numbers import counted
 from hopplus.report.pages.play import play_page
 from hopplus.report.translations import LOCALES, Language
+from hopplus.runs.folder import check_free
 from hopplus.runs.watchdog import Watchdog, say
 
 
@@ -32,16 +36,22 @@ class Play(Playing):
     """Where the page is served at 127.0.0.1; 0 for any port that is free."""
     open: bool = True
     """Show it in the browser."""
+    record: Path | None = None
+    """A folder to record episodes in, of those alone who agree to it on the page."""
     language: Language = "en"
     """Of the page at first: en or zh."""
 
     def run(self) -> int:
         check_options(episodes=self.episodes)
         check_range("--port", self.port, 0, 2**16 - 1)
-        _, game, lineup, _ = self.setup()
+        config, game, lineup, _ = self.setup()
         check_board(game, "a page to play on")
         lineup = replace(lineup, seating=replace(lineup.seating, trial=self.episodes))
-        table = Table(game, lineup, self.seed)
+        recording = None
+        if self.record:
+            check_free(self.record, "take another --record")
+            recording = Recording(self.record, config, lineup.seating)
+        table = Table(game, lineup, self.seed, recording)
         languages = sorted(LOCALES, key=lambda name: name != self.language)
         pages = {name: page_text(play_page(table, name)) for name in languages}
         try:
@@ -56,7 +66,13 @@ class Play(Playing):
             say("play there; only this machine can open it, and Ctrl-C ends it")
             if self.open and not webbrowser.open(server.address):
                 say("no browser was found: open the address yourself")
-            server.serve_forever()
+            try:
+                server.serve_forever()
+            finally:
+                if recording:
+                    about = recording.write() or {"episodes": 0}
+                    told = counted(about["episodes"], "episode")
+                    say(f"{told} recorded" + f" in {self.record}" * bool(about["episodes"]))
         return 0
 
     def asked(self, seats: int) -> list[str]:

@@ -18,6 +18,7 @@ from hopplus.evaluation.replay.session import Session, Table
 from hopplus.runs.watchdog import say
 
 HERE = "127.0.0.1"
+ASKED = ("begin", "act", "next", "consent")
 MOST_BYTES = 500  # of a request: it names a session and an action
 MOST_SESSIONS = 100  # kept; the one that has waited longest goes first
 HEADERS = {
@@ -61,6 +62,10 @@ class Server(ThreadingHTTPServer):
                 session.act(action)
             elif what == "next":
                 session.go_on()
+            elif what == "consent":
+                if type(asked.get("yes")) is not bool:
+                    raise ConfigError("may it be recorded? The answer is missing")
+                session.agree(asked["yes"])
             return {"session": name, **session.shown()}
 
     def _new(self) -> str:
@@ -93,7 +98,7 @@ class Handler(BaseHTTPRequestHandler):
         return self._send(200, page, "text/html; charset=utf-8")
 
     def do_POST(self) -> None:
-        if not self._may_ask(self.path) or self._asked_for not in ("begin", "act", "next"):
+        if not self._may_ask(self.path) or self._asked_for not in ASKED:
             return self._send(404)
         try:
             size = int(self.headers.get("Content-Length", ""))

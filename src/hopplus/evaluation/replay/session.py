@@ -21,6 +21,7 @@ from hopplus.games.game import Game
 from hopplus.play.lineup import Lineup
 from hopplus.play.rollout import Play, start
 from hopplus.players.human import Human
+from hopplus.recorded.played import Recording
 
 PLAYED = "played"  # the label of an episode in which a person sat at the board
 
@@ -28,8 +29,10 @@ PLAYED = "played"  # the label of an episode in which a person sat at the board
 class Table:
     """A game with a seat for a person, and those in the other seats: what all sessions share."""
 
-    def __init__(self, game: Game, lineup: Lineup, seed: int = 0) -> None:
-        self.game, self.lineup = game, lineup
+    def __init__(
+        self, game: Game, lineup: Lineup, seed: int = 0, recording: Recording | None = None
+    ) -> None:
+        self.game, self.lineup, self.recording = game, lineup, recording
         self.seating, params = seated(lineup)
         self.params = jax.device_put(params)
         self.who = sitting(self.seating, params)
@@ -60,6 +63,7 @@ class Session:
 
     def __init__(self, table: Table, number: int = 0) -> None:
         self.table = table
+        self.consent: bool | None = None  # to be recorded; None before the person has been asked
         self.plays = table.begin(number)
         self.begin_trial()
 
@@ -71,7 +75,15 @@ class Session:
         state = jax.tree.map(lambda leaf: leaf[0], jax.device_get(self.plays.state))
         first = plain_board(self.table.game, state) | {"rewards": [0.0] * self.table.game.seats}
         self.moments: list[Plain] = [first]  # up to now, all but the last with acts and looks
+        self.kept: list[Watched] = []  # steps that may be recorded
         self.over = False
+
+    def agree(self, yes: bool) -> None:
+        """Whether episodes may be recorded, from now on."""
+        if self.table.recording is None:
+            raise ConfigError("nothing is recorded here")
+        self.consent = yes
+        self.kept = []
 
     @property
     def episode(self) -> int:
@@ -108,9 +120,12 @@ class Session:
         before, now = played["steps"]
         self.moments[-1] |= {name: before[name] for name in ("acts", "looks")}
         self.moments.append(now | {"obstacles": played["obstacles"]})
+        self.kept += [one] * (self.consent is True)
         if one.trajectory.outcome.done[0]:
             self.returns.append(self.totals)
             self.over = True
+            if self.table.recording and len(self.kept) == len(self.moments) - 1:  # all of it
+                self.table.recording.add([(one.trajectory, one.after) for one in self.kept])
 
     def go_on(self) -> None:
         """The trial's next episode, or the next trial."""
@@ -132,6 +147,7 @@ class Session:
             "episode": self.episode,
             "step": len(self.moments) - 1,
             "over": self.over,
+            "consent": self.consent,
             "trial_over": self.trial_over,
             "legal": self.legal,
             "now": now if self.over else self._in_sight(now),

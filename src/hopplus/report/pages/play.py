@@ -14,6 +14,7 @@ def play_page(table: Table, language: Language) -> Page:
         "table": table.common,
         "person": table.person,
         "episodes": table.seating.trial,
+        "recorded": str(table.recording.path) if table.recording else None,
         "language": language,
         "languages": list(LOCALES),
     }

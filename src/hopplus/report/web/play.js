@@ -44,6 +44,7 @@ class Play {
     this.opinions = make("div", { class: "looks" });
     this.chart = make("div", { class: "charts" });
     this.review = make("div", { class: "review", hidden: "" });
+    this.consent = this.consentAsked();
     const languages = this.data.languages.filter((name) => name !== this.data.language).map((name) => {
       const link = make("a", { lang: name, href: `?language=${name}`, on: {
         click: () => { link.href = `?language=${name}#${this.session ?? ""}`; }, // the same session goes on there
@@ -55,7 +56,7 @@ class Play {
       make("div", {}, this.scores,
         make("div", { class: "bar" }, make("label", {}, this.live, say("show what they think of me while I play")), ...languages),
         this.opinions, this.chart));
-    this.host.append(this.element, this.review);
+    this.host.append(this.consent, this.element, this.review);
     document.addEventListener("keydown", (event) => this.key(event));
     this.element.addEventListener("click", (event) => { // keys go on to act, unless they have brought somebody there
       if (event.detail > 0) document.activeElement.blur();
@@ -63,6 +64,18 @@ class Play {
     this.board.element.addEventListener("pointerdown", (event) => { this.touched = event; event.preventDefault(); });
     window.addEventListener("pointerup", (event) => this.swipe(event));
   }
+
+  /** May episodes be recorded? Nothing is played before there is an answer, and yes can be taken back. */
+  consentAsked() {
+    const answer = (text, yes) => make("button", { type: "button", on: { click: () => this.ask("consent", { yes }) } }, text);
+    this.question = make("div", {},
+      make("p", {}, say("May your episodes be recorded? What everyone on the board sees, does and gets is written to {folder} on this machine, and nothing else about you. Models may learn from it.", { folder: this.data.recorded })),
+      make("div", { class: "bar" }, answer(say("Yes, record my episodes"), true), answer(say("No, play unrecorded"), false)));
+    this.recording = make("div", { class: "bar" }, say("Your episodes are recorded."), answer(say("Stop recording"), false));
+    return make("div", { class: "consent", hidden: "" }, this.question, this.recording);
+  }
+
+  get waits() { return this.data.recorded !== null && this.state?.consent === null; }
 
   key(event) {
     if (event.ctrlKey || event.metaKey || event.altKey || !this.state) return;
@@ -90,7 +103,7 @@ class Play {
   }
 
   act(action) {
-    if (this.state?.legal[action]) this.ask("act", { action });
+    if (this.state?.legal[action] && !this.waits) this.ask("act", { action });
   }
 
   goOn() {
@@ -127,7 +140,10 @@ class Play {
     if (ground !== this.drawn) this.board.ground(state.now.obstacles);
     this.drawn = ground;
     this.board.show(state.now, this.person, null);
-    this.buttons.forEach((button, action) => { button.disabled = !state.legal[action]; });
+    this.buttons.forEach((button, action) => { button.disabled = this.waits || !state.legal[action]; });
+    this.consent.hidden = this.data.recorded === null || state.consent === false;
+    this.question.hidden = !this.waits;
+    this.recording.hidden = this.waits;
     this.next.hidden = !state.over;
     this.next.textContent = say(state.trial_over ? "New trial ⏎" : "Next episode ⏎");
     this.clock.textContent = this.told();
