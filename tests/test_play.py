@@ -78,7 +78,7 @@ def test_every_step_is_by_the_rules(name: str) -> None:
             shown = session.shown()
             joint = [STAY if act < 0 else act for act in shown["acts"]]
             assert joint[table.person] == action
-            back = ()
+            back: Any = ()
             if plain is plain_coin:
                 coins, where = (
                     coins_of(table.after, rules.width),

@@ -122,7 +122,7 @@ BAD = [
     *(b"", b"{", b"[]", b"1", b"null", b'"x"', b"\xff\xfe", b"[" * 400, b'{"session": 5}'),
     *(b'{"session": ["x"]}', b'{"session": "x"}', b'{"session": {}}', b"{}" + b" " * 1000),
 ]
-ACTIONS = [None, "1", 1.0, True, -1, 7, 10**300, [4], {}, float("nan")]
+ACTIONS: list[Any] = [None, "1", 1.0, True, -1, 7, 10**300, [4], {}, float("nan")]
 
 
 @pytest.mark.parametrize("what", ["act", "next", "begin", "consent"])

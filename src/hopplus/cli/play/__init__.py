@@ -53,7 +53,7 @@ class Play(Playing):
             recording = Recording(self.record, config, lineup.seating)
         table = Table(game, lineup, self.seed, recording)
         languages = sorted(LOCALES, key=lambda name: name != self.language)
-        pages = {name: page_text(play_page(table, name)) for name in languages}
+        pages: dict[str, str] = {name: page_text(play_page(table, name)) for name in languages}
         try:
             server = Server(table, pages, self.port)
         except OSError as error:
