@@ -21,6 +21,7 @@ import tyro._cli
 from tyro._parsers import ParserSpecification
 
 import hopplus.cli
+from browser import launched
 from hopplus.cli import main
 from hopplus.config import StagHuntConfig, TrainConfig
 from hopplus.games.game import views
@@ -210,6 +211,12 @@ def kit(
     player = folder / "player.safetensors"
     assert main(["export", str(small_run), "--out", str(player)]) == 0
     return {"runs/a": small_run, "data": recorded, "player.safetensors": player}
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """To open pages in; tests are skipped where there is none."""
+    yield from launched()
 
 
 @pytest.fixture

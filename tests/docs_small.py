@@ -97,6 +97,7 @@ NAMES = (
     "hopplus evaluate",
     "hopplus export",
     "hopplus leave-one-out",
+    "hopplus play",
     "hopplus pretrain",
 )
 _WIDE = (
@@ -137,6 +138,16 @@ NOT_RUN = {
     },
     "python -m benchmarks.ray_sweep": "needs Ray, too",
     "hopplus bench update --curve": "compiles HOP+ ten times; `bench update` is run in README.md",
+    **{
+        f"hopplus play {rest}": "serves a page until Ctrl-C"
+        for rest in (
+            "runs/first",
+            "runs/first --seats run,human,run,stag",
+            "--seats human,stag,hare,trusting --game.size 8",
+            "--seats human,grudger --game coin-v1 --language zh",
+            "runs/first --record data/people",
+        )
+    },
     "python -m benchmarks.breakdown --update hop-plus-mcts": "takes ten minutes",
     f"hopplus leave-one-out {_ROWS} --game.size 8 --steps 16e6 --seed 100": (
         "rows cannot be made small"

@@ -109,7 +109,7 @@ def test_learners_learn_it(game: Game) -> None:
     ppo = PPOConfig(games=8, unroll=4, epochs=1, minibatches=1)
     config = TrainConfig(net=NetConfig(hidden=8), ppo=ppo)
     actor = make_actor("learn", game, config)
-    lineup = make_lineup(["learn", "random"], game, learner=actor)
+    lineup = make_lineup(["learn", "random"], game, newcomer=actor)
     auxiliary = make_auxiliary_learners(config, game, actor, np.array([0]), {})
     learner = Learner(game, lineup, ppo, 2, 0, auxiliary)
     state: Any = jax.jit(learner.init)(KEY)

@@ -28,6 +28,7 @@ SUBJECTS = {
     "sweep": "sweep ppo --over nope=1",
     "report": "report nope",
     "replay": "replay nope",
+    "play": "play nope",
     "export": "export nope --out x",
     "list": "list players --game.size 2",
     "bench": "bench game --game.size 2",

@@ -192,7 +192,7 @@ def test_everything_has_chinese(evil: Summary, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(Translations, "__call__", listen)
     text = page_text(runs_page([evil], "", "zh", [], [("a", fake_replay())]))
     page_text(runs_page([evil, evil], "", "zh"))
-    scripts = "".join((pages.HERE / name).read_text(encoding="utf-8") for name in pages.SCRIPTS)
+    scripts = "".join(path.read_text(encoding="utf-8") for path in pages.HERE.glob("*.js"))
     calls = re.findall(r"\bsay\(([^()]*)", scripts)
     said = {text for call in calls for text in re.findall(r'"([^"]+)"', call)}
     assert {"play", "Inferred goal", "Foreseen actions; ● is what it did: foreseen."} <= said

@@ -4,12 +4,12 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
-from browser import do_without, find_chromium
+from browser import Opened, expect
 from fake_runs import fake_replay, write_run
 from hopplus.report.html import write_page
 from hopplus.report.page import Page
@@ -21,31 +21,10 @@ from hopplus.report.translations import Language, Translations
 from hopplus.runs.folder import open_run
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Dialog, Locator
-    from playwright.sync_api import Page as Tab
+    from playwright.sync_api import Browser
 
 SCRIPT = "<script>alert(1)</script>"
 SCROLL = "document.documentElement.scrollWidth"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator["Browser"]:
-    chromium = find_chromium()
-    try:
-        from playwright.sync_api import sync_playwright
-    except ImportError:
-        do_without("playwright, which drives the browser, is missing: pip install playwright")
-    with sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=chromium)
-        yield browser
-        browser.close()
-
-
-def expect(locator: "Locator") -> Any:
-    """Of what is on the page, soon."""
-    from playwright.sync_api import expect as expect_soon
-
-    return expect_soon(locator)
 
 
 @pytest.fixture(scope="module")
@@ -63,40 +42,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         write_page(folder / f"one-{language}.html", page)
     write_page(folder / "two.html", runs_page([one, two], "", "en", [], replays))
     return folder
-
-
-class Opened:
-    """A page in a tab without network, and everything that went wrong there."""
-
-    def __init__(self, browser: "Browser", path: Path, **options: Any) -> None:
-        self.context = browser.new_context(offline=True, **options)
-        self.tab: Tab = self.context.new_page()
-        self.tab.set_default_timeout(5000)
-        self.wrong: list[str] = []
-        self.tab.on("console", lambda message: self.wrong.append(message.text))
-        self.tab.on("pageerror", lambda error: self.wrong.append(str(error)))
-        self.tab.on("dialog", self._dismiss)
-        self.asked: list[str] = []
-        self.tab.on("request", lambda request: self.asked.append(request.url))
-        self.tab.goto(path.as_uri())
-
-    def piece(self, seat: int) -> tuple[int, int] | None:
-        """The row and the column that a seat's piece stands in, if it is on the board."""
-        piece = self.tab.locator(f".piece[data-seat='{seat}']")
-        if not piece.is_visible():
-            return None
-        x, y = self.tab.evaluate(
-            "piece => piece.style.transform.match(/-?[0-9.]+px/g).map(parseFloat)",
-            piece.element_handle(),
-        )
-        return int(y), int(x)
-
-    def _dismiss(self, dialog: "Dialog") -> None:
-        self.wrong.append("dialog")
-        dialog.dismiss()
-
-    def close(self) -> None:
-        self.context.close()
 
 
 @pytest.fixture

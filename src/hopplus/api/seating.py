@@ -19,6 +19,7 @@ from hopplus.play.lineup import Lineup, make_lineup
 from hopplus.play.names import MARKS, full_name, read_run_name, seeds_said
 from hopplus.play.seating import options, split_names
 from hopplus.play.trained import named
+from hopplus.players.player import Player
 
 RUN = "run"  # in a list of players, whoever sits there in the run that is given
 
@@ -93,7 +94,7 @@ class Playing:
         return Setups(seeds, each)
 
     def _seated(self, config: GameConfig, run: Seated | None) -> Setup:
-        asked = split_names(self.players, config.seats) if self.players else [RUN] * config.seats
+        asked = self.asked(config.seats)
         names = [self._called(name, seat, run) for seat, name in enumerate(asked)]
         known = run.known if run else {}
         elsewhere = [one for name in names for one in options(name) if one not in known]
@@ -102,10 +103,18 @@ class Playing:
             raise ConfigError("--search options are given, but nobody here has learned anything")
         game = make_game(config)
         seated = {name: named(player, name, greedy=self.greedy) for name, player in known.items()}
-        lineup = make_lineup(names, game, seated, search=self.search)
+        lineup = make_lineup(names, game, seated, self.newcomer(game), search=self.search)
         own = _holding(names, run.learners) if run else ()
         everyone = tuple(range(config.seats))
         return Setup(config, game, lineup, own or _holding(names, list(known)) or everyone)
+
+    def asked(self, seats: int) -> list[str]:
+        """[N] who is asked to sit where."""
+        return split_names(self.players, seats) if self.players else [RUN] * seats
+
+    def newcomer(self, game: Game) -> Player | None:
+        """Someone whom no table of players has."""
+        return None
 
     def _called(self, name: str, seat: int, run: Seated | None) -> str:
         """The name in full, with the run's own in place of `run` and `run@2`."""

@@ -12,6 +12,7 @@ from hopplus.cli.diagnose.command import DIAGNOSES, Diagnose
 from hopplus.cli.evaluate import Evaluate
 from hopplus.cli.export import Export
 from hopplus.cli.listing import List
+from hopplus.cli.play import Play
 from hopplus.cli.pretrain import MODELS, Pretrain
 from hopplus.cli.replay import Replay
 from hopplus.cli.report import Report
@@ -36,6 +37,7 @@ COMMANDS: dict[str, Any] = {
     "sweep": Sweep,
     "report": Report,
     "replay": Replay,
+    "play": Play,
     "export": Export,
     "list": List,
     "bench": Bench,

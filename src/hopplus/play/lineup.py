@@ -43,21 +43,22 @@ def make_lineup(
     names: list[str],
     game: Game,
     known: dict[str, Trained] | None = None,
-    learner: Player | None = None,
+    newcomer: Player | None = None,
     search: SearchConfig | None = None,
     trial: int = 1,
     regulars: bool = False,
 ) -> Lineup:
-    """Seat players by name: `learn`, one of the `known`, a scripted one, or `stag|hare`, who stays
-    for a trial of so many episodes; the same one for every trial if these are `regulars`.
+    """Seat players by name: the newcomer (who learns, or a person), one of the `known`, a scripted
+    one, or `stag|hare`, who stays for a trial of so many episodes; the same one for every trial if
+    these are `regulars`.
 
     The known ones look ahead before they act as they have learned to, or as `search` says.
     """
     known = known or {}
 
     def player(name: str) -> Player:
-        if name == "learn" and learner:
-            return learner
+        if newcomer and name == newcomer.name:
+            return newcomer
         if name in known:
             return fitting(known[name], name, game).playing(game, search)
         return scripted(name, game)

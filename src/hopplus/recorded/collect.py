@@ -78,6 +78,24 @@ class Tally:
         }
 
 
+def names_by_seat(seating: Seating) -> list[list[str]]:
+    """[N] the players of whom one sits there."""
+    return [
+        [one.name for one in player.players] if isinstance(player, Mixture) else [player.name]
+        for player in seating.players
+    ]
+
+
+def numbers_of(seats: list[list[str]], choices: np.ndarray) -> np.ndarray:
+    """[B, N] the chosen ones [B, N] of each seat, by their numbers among all players."""
+    players = players_of(seats)
+    columns = [
+        np.array([players.index(name) for name in names])[chosen]
+        for names, chosen in zip(seats, choices.T, strict=True)
+    ]
+    return np.stack(columns, axis=1)
+
+
 def collect(
     path: Path,
     config: GameConfig,
@@ -92,18 +110,11 @@ def collect(
     The same data whatever the number side by side.
     """
     game, seating = make_game(config), lineup.seating
-    seats = [
-        [one.name for one in player.players] if isinstance(player, Mixture) else [player.name]
-        for player in seating.players
-    ]
-    players = players_of(seats)
+    seats = names_by_seat(seating)
     options = np.array([len(names) for names in seats])
-    number = np.zeros((game.seats, options.max()), int)  # of each seat's options among all players
-    for seat, names in enumerate(seats):
-        number[seat, : len(names)] = [players.index(name) for name in names]
     key_params, key = jax.random.split(jax.random.key(seed))
     params = lineup.init(key_params)
-    tally = Tally(players, game)
+    tally = Tally(players_of(seats), game)
     about: dict[str, Any] = {"seed": seed}
     batch = min(games, episodes)
     with writing_data(path, config, seats, about) as writer:
@@ -113,7 +124,7 @@ def collect(
             played = jax.device_get(_play(game, seating, params, options, keys))
             real = slice(episodes - first)
             rows, counts, choices = jax.tree.map(lambda leaf: leaf[real], played)  # noqa: B023
-            who = number[np.arange(game.seats), choices]
+            who = numbers_of(seats, choices)
             writer.add(rows, counts, who)
             tally.add(rows, counts, who)
             on_progress(len(counts), f"{tally.steps:,} steps")

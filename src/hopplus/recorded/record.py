@@ -11,7 +11,7 @@ import numpy as np
 
 from hopplus.games.game import Game, views
 from hopplus.play.seating import Seating
-from hopplus.types import Act, Params, View
+from hopplus.types import Act, Outcome, Params, State, View
 
 
 class Rows(eqx.Module):
@@ -47,23 +47,31 @@ def record(
         seen = views(game, state)
         memory, act = seating.act(params, memory, seen, jnp.stack(keys_act), choices)
         after, outcome = game.step(state, act.action, key_step)
-        row = Rows(
-            planes=seen.planes > 0,
-            legal=seen.legal,
-            time=seen.time[0],
-            last_actions=seen.last_actions[0].astype(jnp.int8),
-            present=game.present(state),
-            joint=jnp.where(over, -1, act.action).astype(jnp.int8),
-            reward=jnp.where(over, 0.0, outcome.reward),
-            took=jnp.where(over, 0, outcome.took).astype(jnp.uint8),
-            done=outcome.done & ~over,
-            aim=aims(act, len(game.targets)),
-        )
+        row = row_of(game, state, seen, act, outcome, over)
         return (after, memory, key, over | outcome.done), (row, over)
 
     start = (state, seating.start(choices), key, jnp.bool_(False))
     _, (rows, over) = jax.lax.scan(step, start, None, length=game.horizon + 1)
     return rows, (~over).sum() + 1
+
+
+def row_of(
+    game: Game, state: State, seen: View, act: Act, outcome: Outcome, over: jax.Array
+) -> Rows:
+    """A step as a row: everyone's views and acts [N, ...], and what came of them unless the episode
+    was over."""
+    return Rows(
+        planes=seen.planes > 0,
+        legal=seen.legal,
+        time=seen.time[0],
+        last_actions=seen.last_actions[0].astype(jnp.int8),
+        present=game.present(state),
+        joint=jnp.where(over, -1, act.action).astype(jnp.int8),
+        reward=jnp.where(over, 0.0, outcome.reward),
+        took=jnp.where(over, 0, outcome.took).astype(jnp.uint8),
+        done=outcome.done & ~over,
+        aim=aims(act, len(game.targets)),
+    )
 
 
 def aims(act: Act, kinds: int) -> jax.Array:

@@ -46,8 +46,10 @@ def page_text(page: Page) -> str:
     )
     words = Translations(page.language)
     template.filters |= {"image": _image, "json": as_json}
-    drawn = any(section.view for section in page.sections)
-    script = "\n".join(map(_read, SCRIPTS)) if drawn else ""
+    views = {section.view for section in page.sections} - {""}
+    # Only a page that is served asks for more, and has the script that does.
+    played = "play" in views
+    script = "\n".join(map(_read, (*SCRIPTS, *["play.js"] * played))) if views else ""
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return template.get_template("page.html").render(
         page=page,
@@ -57,6 +59,7 @@ def page_text(page: Page) -> str:
         style=_read("page.css"),
         script=script,
         digest=digest if script else "",
+        asks=played,
     )
 
 

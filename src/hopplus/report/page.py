@@ -36,7 +36,7 @@ class Section:
     pictures: "Sequence[tuple[str, Figure | Callable[[], Figure]]]" = ()
     header: Sequence[str | Column] = ()
     rows: Sequence[Sequence[Any]] = ()  # numbers, estimates and words; `cells` writes them
-    view: Literal["", "curves", "replay"] = ""  # what the script draws
+    view: Literal["", "curves", "replay", "play"] = ""  # what the script draws
     data: Any = None  # for the view, as JSON has it; arrays are lists
     apart: int = 0  # rows at the end that sum up the others
     detail: bool = False  # too long for a terminal

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 Language: TypeAlias = Literal["en", "zh"]
-LOCALES = {"en": "en", "zh": "zh-CN"}  # as HTML names them
+LOCALES: dict[Language, str] = {"en": "en", "zh": "zh-CN"}  # as HTML names them
 
 
 @dataclass(frozen=True)

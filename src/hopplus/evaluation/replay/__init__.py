@@ -1,1 +1,1 @@
-"""Episodes watched, recorded, and shown again."""
+"""Episodes watched, played by a person, and shown again."""

@@ -4,7 +4,7 @@ docs/replay.md says what is in it.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
@@ -119,8 +119,7 @@ def record_episodes(
     """Those of the watched games [T, B, ...] that are picked, by their labels; `first` is the
     number of the first of all."""
     who = sitting(*seated(lineup))
-    kinds = [goals_of(one.player) for several in who for one in several]
-    goals = next((kind for kind in kinds if kind != "none"), "none")
+    goals = goals_among(who)
     surprise = np.asarray(seen.surprise)
     episodes = []
     for label, place in picked.items():
@@ -129,26 +128,39 @@ def record_episodes(
         about: dict[str, Any] = {
             "label": label,
             "number": first + place,
-            "surprise": None if np.isnan(surprise[place]) else _rounded(surprise[place]),
+            "surprise": None if np.isnan(surprise[place]) else rounded(surprise[place]),
             "players": [anyone(player)[choice].name for player, _, choice in seats],
         }
         chosen = [several[choice] for _, several, choice in seats]
         episodes.append(about | plain_episode(game, chosen, one, goals))
+    return plain_replay(game, lineup.seating.names, goals, episodes)
+
+
+def plain_replay(
+    game: Game, players: Sequence[str], goals: str, episodes: Sequence[Plain]
+) -> Plain:
+    """Recorded episodes, and what they have in common."""
     rows, columns, _ = game.shape
     return {
         "game": f"{game.name} {rows}x{columns}",
         "rows": rows,
         "columns": columns,
         "horizon": game.horizon,
-        "obstacles": episodes[0]["obstacles"],
+        "obstacles": episodes[0]["obstacles"] if episodes else [],
         "actions": list(game.action_names),
         "kinds": list(game.targets),
         "letters": [target.letter for target in game.targets.values()],
         "drawings": [target.drawing for target in game.targets.values()],
-        "players": list(lineup.seating.names),
+        "players": list(players),
         "goals": goals,
-        "episodes": episodes,
+        "episodes": list(episodes),
     }
+
+
+def goals_among(who: list[list[Sitting]]) -> str:
+    """What is known of goals at a board: what the first knows who knows any."""
+    kinds = [goals_of(one.player) for several in who for one in several]
+    return next((kind for kind in kinds if kind != "none"), "none")
 
 
 def goals_of(player: Player) -> str:
@@ -169,9 +181,9 @@ def plain_episode(game: Game, who: list[Sitting], seen: Watched, goals: str) -> 
     transitions = []
     for step in range(length + 1):
         states, place = (play.state, step) if step < length else (seen.after, length - 1)
-        moment = _board(game, jax.tree.map(lambda leaf: leaf[place], states))  # noqa: B023
+        moment = plain_board(game, jax.tree.map(lambda leaf: leaf[place], states))  # noqa: B023
         reward = play.outcome.reward[step - 1] if step else np.zeros(game.seats)
-        moment["rewards"] = _rounded(reward)
+        moment["rewards"] = rounded(reward)
         moment["looks"] = [None] * game.seats
         if step < length:
             moment["acts"] = np.where(play.present[step], play.act.action[step], -1).tolist()
@@ -185,7 +197,7 @@ def plain_episode(game: Game, who: list[Sitting], seen: Watched, goals: str) -> 
         del moment["obstacles"]
     return {
         "obstacles": obstacles,
-        "returns": _rounded(play.outcome.reward[:length].sum(axis=0)),
+        "returns": rounded(play.outcome.reward[:length].sum(axis=0)),
         "steps": transitions,
     }
 
@@ -214,23 +226,23 @@ class _Seat:
         value = float(act.value) if self.learned else math.nan
         return {
             "action": int(act.action),
-            "policy": _rounded(np.exp(act.logits)),
+            "policy": rounded(np.exp(act.logits)),
             "value": round(value, DIGITS) if math.isfinite(value) else None,
             "legal": seen.legal[step, seat].tolist(),
             "about": self._by_other(self.about[step]) if self.about is not None else None,
             "predicted": self._predicted(step) if seen.modelled[step, seat] else None,
-            "visits": _rounded(self.ahead.visits[step]) if self.ahead else None,
+            "visits": rounded(self.ahead.visits[step]) if self.ahead else None,
             "line": self._line(step),
         }
 
     def _by_other(self, own_first: np.ndarray) -> list[Any]:
         """[N - 1, ...] about those who come after the seat, in the order of all seats instead."""
         seats = self.game.seats
-        return [_rounded(own_first[(other - self.seat) % seats - 1]) for other in self.others]
+        return [rounded(own_first[(other - self.seat) % seats - 1]) for other in self.others]
 
     def _predicted(self, step: int) -> list[Any]:
         present, expected = self.seen.trajectory.present[step], self.seen.expected[step, self.seat]
-        return [_rounded(expected[o]) if present[o] else None for o in self.others]
+        return [rounded(expected[o]) if present[o] else None for o in self.others]
 
     def _line(self, step: int) -> list[Plain] | None:
         if self.ahead is None or not self.ahead.there[step].any():
@@ -240,7 +252,7 @@ class _Seat:
         return [{"seats": [_cell(self.game, cell) for cell in row]} for row in cells]
 
 
-def _board(game: Game, state: State) -> Plain:
+def plain_board(game: Game, state: State) -> Plain:
     """Where everyone and everything is."""
     board = taken_apart(game.show(state))
     return {
@@ -259,7 +271,7 @@ def _cell(game: Game, cell: int) -> list[int] | None:
     return None if cell < 0 else [int(cell) // game.shape[1], int(cell) % game.shape[1]]
 
 
-def _rounded(numbers: Any) -> list[Any]:
+def rounded(numbers: Any) -> list[Any]:
     """Few digits, and no number that JSON has no word for."""
     whole: list[Any] = (np.nan_to_num(np.asarray(numbers, np.float64)).round(DIGITS) + 0).tolist()
     return whole

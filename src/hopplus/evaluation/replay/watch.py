@@ -120,10 +120,18 @@ def seated(lineup: Lineup) -> tuple[Seating, tuple[Params, ...]]:
     return seating, stacked
 
 
-@eqx.filter_jit
 def watch(game: Game, seating: Seating, params: tuple[Params, ...], plays: Play) -> Watched:
     """Play games [B, ...] to the horizon, and look into everyone."""
-    trajectory = rollout(game, seating, params, plays, game.horizon)[1]
+    return watch_steps(game, seating, params, plays, game.horizon)[1]
+
+
+@eqx.filter_jit
+def watch_steps(
+    game: Game, seating: Seating, params: tuple[Params, ...], plays: Play, steps: int
+) -> tuple[Play, Watched]:
+    """So many steps of games under way [B, ...], and a look into everyone; with the games after
+    them."""
+    plays_after, trajectory = rollout(game, seating, params, plays, steps)
     after = states_after(game, trajectory)
 
     choices = plays.choice
@@ -137,13 +145,13 @@ def watch(game: Game, seating: Seating, params: tuple[Params, ...], plays: Play)
         expected.append(jnp.einsum("bk,ktboa->tboa", chosen, each, precision="highest"))
         models = [actor_of(one) is not None and own.opponents is not None for one, own in someone]
         modelled.append(jnp.asarray(models)[choices[:, seat]])
-    return Watched(
+    return plays_after, Watched(
         trajectory=replace(trajectory, memory=()),
         after=after,
         legal=seen.legal,
         expected=jnp.stack(expected, axis=2),
-        choice=jnp.tile(choices, (game.horizon, 1, 1)),
-        modelled=jnp.tile(jnp.stack(modelled, axis=1), (game.horizon, 1, 1)),
+        choice=jnp.tile(choices, (steps, 1, 1)),
+        modelled=jnp.tile(jnp.stack(modelled, axis=1), (steps, 1, 1)),
     )
 
 

@@ -43,20 +43,25 @@ class Board {
 
   /** Another game: its squares, and as many pieces as seats. */
   begin(replay) {
-    const { rows, columns } = replay;
     this.replay = replay;
+    this.ground(replay.obstacles);
+    this.tokens = replay.players.map((_, seat) => this.token(seat));
+    this.pieces.replaceChildren(...this.tokens);
+  }
+
+  /** The squares, those with obstacles among them. */
+  ground(obstacles) {
+    const { rows, columns } = this.replay;
     this.element.setAttribute("viewBox", `${-EDGE} ${-EDGE} ${columns + 2 * EDGE} ${rows + 2 * EDGE}`);
     const plate = shape("rect", { x: -EDGE, y: -EDGE, width: columns + 2 * EDGE, height: rows + 2 * EDGE, rx: 0.16 });
     plate.style.fill = "var(--plate)";
     this.squares.replaceChildren(plate);
-    const walls = new Set(replay.obstacles.map(([row, column]) => row * columns + column));
+    const walls = new Set(obstacles.map(([row, column]) => row * columns + column));
     for (let row = 0; row < rows; row += 1) {
       for (let column = 0; column < columns; column += 1) {
         this.square(row, column, walls.has(row * columns + column));
       }
     }
-    this.tokens = replay.players.map((_, seat) => this.token(seat));
-    this.pieces.replaceChildren(...this.tokens);
   }
 
   square(row, column, wall) {

@@ -30,6 +30,23 @@ function goal(numbers) {
     "aria-label": numbers.map(short).join(", ") }, ground, ...bars);
 }
 
+/** What someone is thought to be after, below a heading for chances or for a vector. */
+function goals(replay, about, believed, inferred) {
+  if (!about) return [];
+  if (replay.goals !== "belief") return [make("p", { class: "small" }, inferred), goal(about)];
+  return [make("p", { class: "small" }, believed),
+    ...about.map((part, kind) => share(say(String(replay.kinds[kind] ?? kind)), part, "about"))];
+}
+
+/** What someone was expected to do, below a text, with what it did marked. */
+function foreseen(replay, predicted, action, text) {
+  if (!predicted) return [];
+  return [make("p", { class: "small foreseen" }, text), ...predicted.map((part, number) => {
+    const taken = number === action;
+    return share(`${say(String(replay.actions[number]))}${taken ? " ●" : ""}`, part, "other", { taken });
+  })];
+}
+
 class Replay {
   constructor(host, data) {
     this.data = data;
@@ -119,6 +136,7 @@ class Replay {
 
   key(event) {
     const within = this.element.contains(event.target);
+    if (!this.element.offsetParent) return; // it is not to be seen
     if (event.ctrlKey || event.metaKey || event.altKey || !(within || event.target === document.body)) return;
     if (event.target.tagName === "SELECT") return;
     const seat = within && /^[0-7]$/.test(event.key) ? Number(event.key) : null;
@@ -209,23 +227,12 @@ class Replay {
   other(look, seat, place) {
     const about = look.about?.[place] ?? null, predicted = look.predicted?.[place] ?? null;
     if ((!about && !predicted) || !this.step.seats[seat]) return null;
-    const made = [make("h4", {}, this.tokenOf(seat), this.replay.players[seat])];
-    if (about && this.replay.goals === "belief") {
-      made.push(make("p", { class: "small" }, say("Believed to be after")),
-        ...about.map((part, kind) => share(say(String(this.replay.kinds[kind] ?? kind)), part, "about")));
-    } else if (about) {
-      made.push(make("p", { class: "small" }, say("Inferred goal")), goal(about));
-    }
-    if (predicted) {
-      const action = this.acted(seat);
-      const right = action !== null && predicted[action] === Math.max(...predicted);
-      const text = action === null ? say("Foreseen actions.") : say(right ? "Foreseen actions; ● is what it did: foreseen." : "Foreseen actions; ● is what it did: not foreseen.");
-      made.push(make("p", { class: "small foreseen" }, text), ...predicted.map((part, number) => {
-        const taken = number === action;
-        return share(`${this.actionName(number)}${taken ? " ●" : ""}`, part, "other", { taken });
-      }));
-    }
-    return make("div", { class: "other" }, ...made);
+    const action = this.acted(seat);
+    const right = action !== null && predicted?.[action] === Math.max(...predicted ?? []);
+    const text = action === null ? say("Foreseen actions.") : say(right ? "Foreseen actions; ● is what it did: foreseen." : "Foreseen actions; ● is what it did: not foreseen.");
+    return make("div", { class: "other" }, make("h4", {}, this.tokenOf(seat), this.replay.players[seat]),
+      ...goals(this.replay, about, say("Believed to be after"), say("Inferred goal")),
+      ...foreseen(this.replay, predicted, action, text));
   }
 }
 
