@@ -187,8 +187,8 @@ def test_a_file_that_is_wrong_is_said(
     ("made", "function", "apart"),
     [
         (Evaluate(), studies.evaluate, {"run_name"}),
-        (Adapt(()), studies.adapt, {"subject", "out"}),
-        (Certify(), studies.certify, set()),
+        (Adapt(()), studies.adapt, {"subject", "out", "on"}),
+        (Certify(), studies.certify, {"on"}),  # devices.using says that, for all of them
         (CrossPlay(()), studies.crossplay, {"members", "out"}),
     ],
 )
