@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from hopplus.api.training import train_to_end
-from hopplus.config import NetConfig, PPOConfig, StagHuntConfig, TrainConfig
+from hopplus.config import ConfigError, NetConfig, PPOConfig, StagHuntConfig, TrainConfig
 from hopplus.learning.from_run import new_run
 from hopplus.runs.executor import Here, Task, Tell
 from hopplus.runs.folder import RunError, RunFolder, is_busy
@@ -158,6 +158,14 @@ def test_ctrl_c_saves(cluster: Nodes, tmp_path: Path) -> None:
         (saved,) = run.checkpoints.iterdir()  # of the update that was under way
         assert run.steps_logged() == int(saved.name) * long.ppo.steps
         assert not is_busy(run.path)
+
+
+def test_an_address_that_does_not_answer_is_said_at_once() -> None:
+    began = time.monotonic()
+    for address in ("127.0.0.1:1", "127.0.0.1:99999"):
+        with pytest.raises(ConfigError, match=f"no Ray at {address}: "):
+            OnRay(address)
+    assert time.monotonic() - began < 10
 
 
 def _die(runs: Sequence[RunFolder], tell: Tell, tries: Path) -> None:

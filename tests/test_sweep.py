@@ -340,6 +340,7 @@ def test_a_file_says_all_of_it(
     assert main([*command, *more]) == 0
     assert len(standin.trained) == 6
     assert standin.trained[-1][0].startswith("entropy=0.05")
+    assert open_run(tmp_path / "made" / "other" / standin.trained[-1][0]).config().seeds == 1
     capsys.readouterr()
     for text, words in (
         ("train = 'ppo'\nstpes = 3\n", "has 'stpes', and takes train, over, steps"),

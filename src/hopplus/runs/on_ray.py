@@ -3,6 +3,8 @@ machine or on a cluster whose machines see the run folders under one path. What 
 or its node goes on elsewhere, from its last checkpoint."""
 
 import os
+import re
+import socket
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -34,6 +36,7 @@ class OnRay:
             raise ConfigError(
                 "Ray is not installed here: pip install 'hopplus[ray]', or leave --engine out"
             ) from None
+        _check_answers(address)
         self._ray: Any = ray
         told = {name: value for name, value in os.environ.items() if name.startswith(OURS)}
         self._own = not ray.is_initialized()
@@ -128,6 +131,15 @@ class OnRay:
             self._ray.wait(list(refs), num_returns=len(refs), timeout=SAVING)
         if self._own:  # after Ctrl-C the process ends without more ado
             self._ray.shutdown()
+
+
+def _check_answers(address: str | None) -> None:
+    """Raise `ConfigError` if nothing is at host:port: Ray itself would try for minutes."""
+    if address and (found := re.fullmatch(r"([\w.-]+):(\d+)", address)):
+        try:
+            socket.create_connection((found[1], int(found[2])), timeout=10).close()
+        except (OSError, OverflowError) as error:
+            raise ConfigError(f"no Ray at {address}: {error}") from None
 
 
 def _attempt(task: Task, folder: str) -> str | None:

@@ -58,13 +58,10 @@ class Halving:
         failed: dict[str, str] = {}
         left = list(made)
         for rung in range(self.rungs):
-            tasks = []
             for name in left:
-                wanted, had = self.at(name, rung).steps, made[name].config().steps
-                if had < wanted:
+                if made[name].config().steps < (wanted := self.at(name, rung).steps):
                     extend(made[name], wanted)
-                if had <= wanted:  # else it has been further than this
-                    tasks.append(Task(name, (made[name],), train_to_end))
+            tasks = [Task(name, (made[name],), train_to_end) for name in left]
             failed |= {task.what: why for task, why in executor.execute(tasks)}
             left = [name for name in left if name not in failed]
             if rung < self.rungs - 1:
