@@ -227,14 +227,14 @@ def test_a_run_has_its_players(run: hopplus.Run) -> None:
 def test_users_add_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     for table in (SCRIPTED, CONTEXTS):
         monkeypatch.setattr(table, "_rows", dict(table._rows))
-    hopplus.register_player("follower", make_player, "follows")
-    player = scripted("follower", make_game(GAME))
-    assert player.name == "follower"
+    hopplus.register_player("mimic", make_player, "follows")
+    player = scripted("mimic", make_game(GAME))
+    assert player.name == "mimic"  # by which tables and runs know it
     hopplus.register_context("seen", make_context)
     config = TrainConfig(context="seen", game=GAME)
     assert make_actor("one", make_game(GAME), config).context.size == 2 * 7
-    with pytest.raises(ConfigError, match="the player 'follower' exists already"):
-        hopplus.register_player("follower", make_player, "follows")
+    with pytest.raises(ConfigError, match="the player 'mimic' exists already"):
+        hopplus.register_player("mimic", make_player, "follows")
 
 
 def test_every_name_is_there_and_none_is_imported_unasked() -> None:

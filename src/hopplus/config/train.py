@@ -174,7 +174,7 @@ class TrainConfig(Settings):
     keep_stages: tuple[Share, ...] = ()
     """Shares of the training after which players are kept, as runs/a~0.5."""
     log: tuple[str, ...] = ()
-    """Loggers besides TensorBoard: csv, wandb, mlflow, or module:function of your own."""
+    """Loggers besides TensorBoard: csv, wandb, mlflow or module:function."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
