@@ -113,8 +113,8 @@ class Scaling:
         ppo = PRESETS["ppo"]
         config = replace(ppo, game=self.game, ppo=replace(ppo.ppo, games=self.games))
         found: list[Measured] = []
-        wanted = [*(over_devices(config) if "devices" in self.only else ())]
-        wanted += over_sizes(config) if "sizes" in self.only else ()
+        wanted = list(over_devices(config)) if "devices" in self.only else []
+        wanted += over_sizes(config) if "sizes" in self.only else []
         with Progress("measuring", len(wanted), "programs", even=False) as progress:
             for one in wanted:
                 found.append(measure(*one, self.rounds))
