@@ -113,11 +113,11 @@ class Scaling:
         ppo = PRESETS["ppo"]
         config = replace(ppo, game=self.game, ppo=replace(ppo.ppo, games=self.games))
         found: list[Measured] = []
-        wanted = list(over_devices(config)) if "devices" in self.only else []
-        wanted += over_sizes(config) if "sizes" in self.only else []
+        wanted: list[Program] = [*(over_devices(config) if "devices" in self.only else ())]
+        wanted += over_sizes(config) if "sizes" in self.only else ()
         with Progress("measuring", len(wanted), "programs", even=False) as progress:
-            for one in wanted:
-                found.append(measure(*one, self.rounds))
+            for program in wanted:
+                found.append(measure(*program, self.rounds))
                 progress.advance(1, f"{found[-1].what} {found[-1].size:,}")
             predicted, moved, logging = [], None, None
             if "predict" in self.only:

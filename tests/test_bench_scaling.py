@@ -51,7 +51,7 @@ def test_programs_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_every_device_has_as_much_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("benchmarks.scaling.jax.devices", lambda: [None] * 4)
+    monkeypatch.setattr("jax.devices", lambda: [None] * 4)
     work = [(n, c.seeds * c.ppo.games // n) for _, _, c, n in over_devices(CONFIG)]
     assert work == [(1, 100), (2, 100), (4, 100), (2, 100), (4, 100)]
 
