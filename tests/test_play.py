@@ -216,7 +216,9 @@ def test_who_agrees_is_recorded(tmp_path: Path) -> None:
             session.agree(answer)
         session.act(STAY)
         if answer:
+            assert session.kept
             session.agree(False)
+        assert not session.kept
         play_episode(session, rng)
         replays.append(play_episode(agreeing, rng)["replay"])
         agreeing.go_on()

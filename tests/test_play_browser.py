@@ -131,6 +131,11 @@ def test_thoughts_are_shown_when_asked_for_and_at_the_end(seat: Seat) -> None:
     expect(seat.clock).to_contain_text("episode 2 of 2")
     expect(tab.locator(".review")).to_be_hidden()
     seat.check()
+    action = seat.moves()[-1]  # left or right, of the board again
+    tab.keyboard.press(KEYS[action])
+    seat.alone.act(action)
+    seat.check()
+    assert tab.evaluate("document.querySelector('.view').play.replay.moment") == 1
 
 
 def test_two_tabs_and_two_languages(browser: "Browser", server: Server, seat: Seat) -> None:

@@ -62,9 +62,9 @@ def test_pages_by_language(server: Server) -> None:
 
 
 @pytest.mark.parametrize("method", ["GET", "POST", "PUT", "DELETE", "HEAD"])
-@pytest.mark.parametrize("path", ["/", "/TOKEN", "/wrong/", "//", "/wrong/begin", "/é/", "TOKEN/"])
+@pytest.mark.parametrize("path", ["/", "//", "/é/", "/wrong/", "/SHORT", "/SHORT/", "/SHORT/begin"])
 def test_nothing_without_the_token(server: Server, method: str, path: str) -> None:
-    raw = f"{method} {path.replace('TOKEN', server.token[:-1])} HTTP/1.0\r\n"
+    raw = f"{method} {path.replace('SHORT', server.token[:-1])} HTTP/1.0\r\n"
     raw += f"Host: 127.0.0.1:{server.server_port}\r\nContent-Length: 2\r\n\r\n{{}}"
     with socket.create_connection(("127.0.0.1", server.server_port)) as connection:
         connection.sendall(raw.encode())

@@ -109,7 +109,7 @@ class Session:
         """Play a step."""
         if self.over:
             raise ConfigError("the episode is over: go on to the next")
-        if not 0 <= action < len(self.legal) or not self.legal[action]:
+        if action not in np.flatnonzero(self.legal).tolist():
             raise ConfigError("this action is not legal now")
         self.plays, seen = self.table.step(self.plays, action)
         one = game_of(seen, 0)

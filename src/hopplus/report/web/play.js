@@ -118,7 +118,7 @@ class Play {
     try {
       const answer = await fetch(what, { method: "POST", body: JSON.stringify({ session: this.session, ...more }) });
       const told = await answer.json();
-      if (told.error) { this.clock.textContent = told.error; return; }
+      if (told.error) { this.clock.textContent = say(told.error); return; }
       this.session = told.session;
       this.state = told;
       this.draw();
