@@ -16,7 +16,8 @@ import pytest
 from PIL import Image
 
 from conftest import share_programs
-from hopplus.cli import main, train
+from hopplus.api import training
+from hopplus.cli import main
 from hopplus.config import TrainConfig
 from hopplus.diagnosis.finding import to_json
 from hopplus.evaluation.ablation import LADDER, Trace, choose, measure, seconds_per_update
@@ -215,7 +216,7 @@ def test_again_trains_nothing(
     def refuse(runs: list[RunFolder], *_: object) -> None:
         raise AssertionError(f"{runs[0].path} is trained again")
 
-    monkeypatch.setattr(train, "train_side_by_side", refuse)
+    monkeypatch.setattr(training, "train_side_by_side", refuse)
     assert again(climbed) == 0
     out = capsys.readouterr().out
     for words in (
@@ -247,7 +248,7 @@ def test_without_a_name_it_says_how_to_go_on(
     def stopped(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(train, "train_side_by_side", stopped)
+    monkeypatch.setattr(training, "train_side_by_side", stopped)
     runs = climbed.parent / "other"
     assert main(["ablate", "ladder", *SMALL, "--runs", str(runs)]) == 130
     made = next(runs.iterdir()).name

@@ -136,7 +136,7 @@ def test_a_number_that_is_not_finite_is_of_one_run(
     runs = runs_in(tmp_path)[:2]
     together = LeftOut.of(runs, EVERYONE)
     monkeypatch.setattr(train_module, "record_of", record)
-    monkeypatch.setattr(train_module, "tensorboard", board)
+    monkeypatch.setattr(train_module, "loggers", board)
     monkeypatch.setattr(train_module, "first_and_next", lambda *_: (None, lambda _: (None, None)))
     with pytest.raises(RunError) as raised:
         train_side_by_side(runs, together)

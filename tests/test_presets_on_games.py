@@ -10,10 +10,12 @@ import pytest
 
 from hopplus.config import TrainConfig, make_config
 from hopplus.learning.from_run import make_learner
+from hopplus.players.scripted.families import FAMILIES
 from hopplus.presets import PRESETS
 from tiny_hop_plus import PPO, TINY, begun, jit
 
 SNOW, COIN = "snowdrift-v1", "coin-v1"
+MOST = tuple(kind.name for kind in FAMILIES[2:])  # two are as good as fourteen here
 # As many seats as `begun` seats; an episode ends in every update.
 GAMES = {
     SNOW: make_config(SNOW, size=3, seats=3, drifts=2, horizon=4),
@@ -41,6 +43,7 @@ def tiny(name: str, game: str) -> TrainConfig:
         memory=replace(made.memory, size=5),
         search=replace(made.search, simulations=made.search.simulations and 3, trees=1),
         steps=20 * 8 * PPO.games,
+        held_out=MOST if made.train_against == "population" else (),
     )
 
 

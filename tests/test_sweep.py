@@ -104,7 +104,7 @@ def test_again_trains_nothing_and_names_the_best(
     def refuse(*_: object) -> None:
         raise AssertionError("trained again")
 
-    monkeypatch.setattr("hopplus.cli.train.train_side_by_side", refuse)
+    monkeypatch.setattr("hopplus.api.training.train_side_by_side", refuse)
     assert again(swept, "--json") == 0
     found = json.loads(capsys.readouterr().out)
     means = {one["name"]: one["mean_return"]["mean"] for one in found["runs"]}
