@@ -22,6 +22,11 @@ _UPDATE = "--steps 576 --ppo.games 8 --ppo.unroll 36 --ppo.minibatches 2 --ppo.e
 _MODELS = "--opponent.fits 1 --goal.fits 1 --world.fits 1 --imagine.warm-up 0"
 _SEARCH = "--search.simulations 4 --search.trees 1"
 _FIT = "--fit.epochs 1"
+_EIGHT = (
+    "family-alternating family-follower family-cautious family-shy family-impatient"
+    " family-resentful family-grateful family-slow"
+)
+_MOST = f"{_EIGHT} family-shifting family-homebound family-territorial family-lazy"
 # Every line whose words a command begins with applies, one after the other.
 SMALL = {
     "hopplus train": f"{_UPDATE} {_MODELS}",
@@ -30,6 +35,9 @@ SMALL = {
     "hopplus train direct-om": _SEARCH,
     "hopplus train one-step": _SEARCH,
     "hopplus train lola": "--ppo.minibatches 1",
+    # Fourteen families are long to compile, and HOP+ is, too.
+    "hopplus train hop-plus-memory": f"--held-out {_MOST}",
+    "hopplus train belief --parts opponent belief world imagination": f"--held-out {_MOST}",
     "hopplus train ppo --game jaxmarl": "--game.horizon 16",  # else no episode would end
     "hopplus evaluate": "--episodes 64 --games 64",
     "hopplus evaluate runs/first --seats run,hare,hare,hare --search": _SEARCH,
@@ -104,10 +112,6 @@ NAMES = (
 _WIDE = (
     "--net.kind centred --net.hidden 128 --ppo.games 1024 --ppo.unroll 32 --ppo.minibatches 64"
     " --ppo.epochs 2 --ppo.learning-rate 1e-3 --ppo.clip 0.3"
-)
-_EIGHT = (
-    "family-alternating family-follower family-cautious family-shy family-impatient"
-    " family-resentful family-grateful family-slow"
 )
 _ROWS = f"ppo {_WIDE} ppo-memory {_WIDE} liam {_WIDE} hop-plus-trial"
 _TWO = (
