@@ -41,5 +41,5 @@ class Follower(Plain):
 
 
 def make_player(game: Game) -> Follower:
-    seekers = tuple(scripted(kind, game) for kind in game.targets)
-    return Follower(seekers, tuple(target.action for target in game.targets.values()))
+    taken = {kind: one.action for kind, one in game.targets.items() if one.action is not None}
+    return Follower(tuple(scripted(kind, game) for kind in taken), tuple(taken.values()))
