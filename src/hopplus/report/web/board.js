@@ -76,6 +76,14 @@ class Board {
     this.squares.append(top, rock);
   }
 
+  tokenOf(seat) {
+    const token = make("span", { class: "token" }, String(seat));
+    const { back, ink } = this.colour(seat);
+    token.style.background = back;
+    token.style.color = ink;
+    return token;
+  }
+
   colour(seat) {
     return this.looks.seats[seat % KNOWN_SEATS];
   }

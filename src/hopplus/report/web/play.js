@@ -162,18 +162,10 @@ class Play {
     return [...where, ...got].join("; ");
   }
 
-  tokenOf(seat) {
-    const token = make("span", { class: "token" }, String(seat));
-    const { back, ink } = this.board.colour(seat);
-    token.style.background = back;
-    token.style.color = ink;
-    return token;
-  }
-
   score(total, seat) {
     const { state } = this, act = state.acts[seat];
     const doing = act >= 0 ? `, ${say(String(this.game.actions[act]))}` : "";
-    return make("div", { "data-seat": seat, class: seat === this.person ? "me" : "" }, this.tokenOf(seat), `${this.nameOf(seat)}: ${short(total)}${doing}`);
+    return make("div", { "data-seat": seat, class: seat === this.person ? "me" : "" }, this.board.tokenOf(seat), `${this.nameOf(seat)}: ${short(total)}${doing}`);
   }
 
   /** What the others thought of you before your last action, and when all is over how often they were right. */
@@ -185,7 +177,7 @@ class Play {
       if (!opinion || (opinion.value === null && !opinion.about && !opinion.predicted)) return [];
       const right = opinion.predicted && opinion.predicted[act] === Math.max(...opinion.predicted);
       const text = say(right ? "Foreseen of you; ● is what you did: foreseen." : "Foreseen of you; ● is what you did: not foreseen.");
-      return [make("div", { class: "opinion", "data-seat": seat }, make("h4", {}, this.tokenOf(seat), this.nameOf(seat)),
+      return [make("div", { class: "opinion", "data-seat": seat }, make("h4", {}, this.board.tokenOf(seat), this.nameOf(seat)),
         opinion.value === null ? null : make("p", { class: "small value" }, `${say("expects for itself")} ${short(opinion.value)}`),
         ...goals(this.game, opinion.about, say("Believes that you are after"), say("Inferred goal of yours")),
         ...foreseen(this.game, opinion.predicted, act, text), this.share(seat))];

@@ -171,14 +171,6 @@ class Replay {
     this.drawLook(look);
   }
 
-  tokenOf(seat) {
-    const token = make("span", { class: "token" }, String(seat));
-    const { back, ink } = this.board.colour(seat);
-    token.style.background = back;
-    token.style.color = ink;
-    return token;
-  }
-
   drawSeats() {
     const focused = [...this.seatPick.children].indexOf(document.activeElement);
     this.seatPick.replaceChildren(...this.replay.players.map((player, seat) => {
@@ -187,7 +179,7 @@ class Replay {
       const doing = this.step.seats[seat] ? (action === null ? "" : `, ${this.actionName(action)}`) : `, ${say("left the board")}`;
       const button = make("button", { type: "button", "aria-pressed": String(seat === this.seat), on: {
         click: () => { this.seat = seat; this.draw(); },
-      } }, this.tokenOf(seat), `${player}: ${short(Number(sum.toPrecision(6)))}${doing}`);
+      } }, this.board.tokenOf(seat), `${player}: ${short(Number(sum.toPrecision(6)))}${doing}`);
       return button;
     }));
     if (focused >= 0) this.seatPick.children[focused]?.focus();
@@ -219,7 +211,7 @@ class Replay {
     });
     const value = look.value === null || look.value === undefined ? null : make("p", { class: "small value" }, `${say("value")} ${short(look.value)}`);
     const about = look.visits ? say("Policy (first bar) and visits of the search (second); ● is what it does.") : say("Policy; ● is what it does.");
-    return make("div", { class: "own" }, make("h4", {}, this.tokenOf(this.seat), this.replay.players[this.seat]), value,
+    return make("div", { class: "own" }, make("h4", {}, this.board.tokenOf(this.seat), this.replay.players[this.seat]), value,
       make("p", { class: "small" }, about), ...rows);
   }
 
@@ -230,7 +222,7 @@ class Replay {
     const action = this.acted(seat);
     const right = action !== null && predicted?.[action] === Math.max(...predicted ?? []);
     const text = action === null ? say("Foreseen actions.") : say(right ? "Foreseen actions; ● is what it did: foreseen." : "Foreseen actions; ● is what it did: not foreseen.");
-    return make("div", { class: "other" }, make("h4", {}, this.tokenOf(seat), this.replay.players[seat]),
+    return make("div", { class: "other" }, make("h4", {}, this.board.tokenOf(seat), this.replay.players[seat]),
       ...goals(this.replay, about, say("Believed to be after"), say("Inferred goal")),
       ...foreseen(this.replay, predicted, action, text));
   }
