@@ -13,6 +13,7 @@ from hopplus.players.context.goals import GoalsContext
 from hopplus.players.context.joined import join
 from hopplus.players.context.liam import LiamContext
 from hopplus.players.context.oracle import OracleContext
+from hopplus.players.context.record import RecordContext
 from hopplus.players.context.recurrent import RecurrentContext
 from hopplus.players.context.traits import TraitsContext
 from hopplus.players.scripted import mixed_names, scripted
@@ -75,6 +76,13 @@ def _make_episodes(game: Game, config: TrainConfig) -> Context:
     return EpisodesContext(game.seats - 1, config.trial)
 
 
+def _make_record(game: Game, config: TrainConfig) -> Context:
+    check_board(game, "a record of what was taken")
+    if not game.targets:
+        raise ConfigError(f"a record needs things to take, and {game.name} has none")
+    return RecordContext(config.game)
+
+
 CONTEXTS: Registry[MakeContext] = Registry(
     "context",
     {
@@ -86,6 +94,7 @@ CONTEXTS: Registry[MakeContext] = Registry(
         "liam": _make_liam,
         "oracle": _make_oracle,
         "episodes": _make_episodes,
+        "record": _make_record,
     },
     group="hopplus.contexts",
 )

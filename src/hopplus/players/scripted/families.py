@@ -12,7 +12,9 @@ import numpy as np
 
 from hopplus.games.game import kinds_seen
 from hopplus.games.grid import MOVES, STAY
-from hopplus.players.scripted.family import Family, Intent, Kept, distances, whole
+from hopplus.players.scripted.composed import Composed
+from hopplus.players.scripted.family import Family, Intent, Kept, distances, others, whole
+from hopplus.players.taking import no_things, takes
 from hopplus.types import View
 
 FOR_GOOD = 2**30  # episodes
@@ -157,13 +159,10 @@ class Impatient(Family):
     about: ClassVar[str] = "gives up its aim for another after drawn steps without taking anything"
 
     def fresh(self) -> Kept:
-        return self.no_things(), jnp.int32(-1)  # where things were; steps without taking any
-
-    def no_things(self) -> jax.Array:
-        return jnp.zeros((*self.game.shape[:2], len(self.game.targets)), bool)
+        return no_things(self.game), jnp.int32(-1)  # where things were; steps without taking any
 
     def notice(self, numbers: jax.Array, kept: Kept, view: View) -> Kept:
-        took = takes(self, kept[0], view)[0].any()
+        took = takes(self.game, kept[0], view)[0].any()
         return self.things(view), jnp.where(took, 0, kept[1] + 1)
 
     def next_episode(self, kept: Kept) -> Kept:
@@ -202,11 +201,10 @@ class _Moved(Family):
         return self.aims[[0, -1 if owned else 1]]
 
     def fresh(self) -> Account:
-        none = jnp.zeros((*self.game.shape[:2], len(self.game.targets)), bool)
-        return Account(none, jnp.int32(0), jnp.int32(0))
+        return Account(no_things(self.game), jnp.int32(0), jnp.int32(0))
 
     def notice(self, numbers: jax.Array, kept: Account, view: View) -> Account:
-        given = (takes(self, kept.things, view) * self.causes()).sum(dtype=jnp.int32)
+        given = (takes(self.game, kept.things, view) * self.causes()).sum(dtype=jnp.int32)
         count = jnp.where(kept.left > 0, 0, jnp.maximum(kept.count + given, 0))
         episodes = whole(numbers[1], 1, 4)
         lasts = jnp.where(episodes == 4, FOR_GOOD, 1 + episodes)
@@ -292,26 +290,6 @@ class Slow(Family):
         return self.after(view, self.thing(numbers[0]) & acts)
 
 
-def others(seats: int, view: View) -> jax.Array:
-    """[H, W] bool, where the others are."""
-    return (view.planes[..., 1:seats] > 0).any(axis=-1)
-
-
-def takes(family: Family, before: jax.Array, view: View) -> jax.Array:
-    """[N, K] bool, of what kinds everyone has just taken something, own first, with where things
-    were before [H, W, K] bool.
-
-    Who takes by walking stands where one was, as nothing comes back there. Who takes by another act
-    may have left, but then there is one less of them.
-    """
-    seats = view.planes[..., : family.game.seats] > 0
-    stood = jnp.einsum("hwn,hwk->nk", seats, before, preferred_element_type=jnp.int32) > 0
-    fewer = family.things(view).sum(axis=(0, 1)) < before.sum(axis=(0, 1))
-    actions = [target.action for target in family.game.targets.values()]
-    acted = view.last_actions[:, None] == np.array([-2 if a is None else a for a in actions])
-    return jnp.where(np.array([a is None for a in actions]), stood, acted & fewer)
-
-
 FAMILIES: tuple[type[Family], ...] = (
     Devoted,
     Shifting,
@@ -327,4 +305,5 @@ FAMILIES: tuple[type[Family], ...] = (
     Erratic,
     Lazy,
     Slow,
+    Composed,
 )

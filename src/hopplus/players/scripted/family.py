@@ -17,9 +17,10 @@ from hopplus.games.game import Game
 from hopplus.games.grid import STAY
 from hopplus.players.scripted.script import Decision, Scripted, uniform
 from hopplus.players.shortest_paths import first_moves
+from hopplus.players.taking import things
 from hopplus.types import View
 
-NUMBERS = 4  # drawn for a trial, as many as any family needs
+NUMBERS = 7  # drawn for a trial, as many as any family needs
 Kept: TypeAlias = Any  # what a family remembers besides: any pytree
 
 
@@ -113,8 +114,7 @@ class Family(Scripted):
 
     def things(self, view: View) -> jax.Array:
         """[H, W, K] bool."""
-        planes = np.array([target.plane for target in self.game.targets.values()])
-        return view.planes[..., planes] > 0
+        return things(self.game, view)
 
     @property
     def aims(self) -> np.ndarray:
@@ -196,3 +196,8 @@ def distances(cells: jax.Array) -> jax.Array:
     down, right = (abs(np.subtract.outer(np.arange(n), np.arange(n))) for n in cells.shape)
     along = jnp.where(cells[:, None, :], right, height + width).min(axis=-1)  # [H, W]
     return (along[None] + down[..., None]).min(axis=1)
+
+
+def others(seats: int, view: View) -> jax.Array:
+    """[H, W] bool, where the others are."""
+    return (view.planes[..., 1:seats] > 0).any(axis=-1)
