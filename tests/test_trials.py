@@ -258,15 +258,12 @@ def test_a_run(
     refused(online, "cannot go on learning there", capsys)
 
 
-def test_a_belief_is_joined_with_a_memory() -> None:
+def test_a_belief_is_joined_with_a_memory_and_a_record() -> None:
     """What each says stands in its place, and models of the others are told the belief."""
-    both = joined(
-        replace(
-            CONFIG, parts=("opponent", "belief"), ppo=PPOConfig(games=6), context="belief+recurrent"
-        )
-    )
-    belief, memory = both.contexts
-    assert both.size == belief.size + memory.size
+    parts, context = ("opponent", "belief"), "belief+recurrent+record"
+    both = joined(replace(CONFIG, parts=parts, ppo=PPOConfig(games=6), context=context))
+    belief, memory, record = both.contexts
+    assert both.size == belief.size + memory.size + record.size
     assert both.learned_by_policy
     said = jnp.arange(both.size, dtype=jnp.float32)
     assert (both.about_others(said) == belief.about_others(said[: belief.size])).all()
