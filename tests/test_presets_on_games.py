@@ -15,7 +15,7 @@ from hopplus.presets import PRESETS
 from tiny_hop_plus import PPO, TINY, begun, jit
 
 SNOW, COIN = "snowdrift-v1", "coin-v1"
-MOST = tuple(kind.name for kind in FAMILIES[2:])  # two are as good as fourteen here
+MOST = tuple(kind.name for kind in FAMILIES[2:])  # two are as good as all here
 # As many seats as `begun` seats; an episode ends in every update.
 GAMES = {
     SNOW: make_config(SNOW, size=3, seats=3, drifts=2, horizon=4),
