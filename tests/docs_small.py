@@ -26,7 +26,7 @@ _EIGHT = (
     "family-alternating family-follower family-cautious family-shy family-impatient"
     " family-resentful family-grateful family-slow"
 )
-_MOST = f"{_EIGHT} family-shifting family-homebound family-territorial family-lazy"
+_MOST = f"{_EIGHT} family-shifting family-homebound family-territorial family-lazy family-composed"
 # Every line whose words a command begins with applies, one after the other.
 SMALL = {
     "hopplus train": f"{_UPDATE} {_MODELS}",

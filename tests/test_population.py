@@ -486,7 +486,7 @@ def test_a_result_does_not_name_a_dozen_families_above_each_column() -> None:
     assert header == [
         "seed",
         "seat 0\n* learn",
-        *(f"seat {n}\none of 13" for n in (1, 2)),
+        *(f"seat {n}\none of 14" for n in (1, 2)),
         "mean\nof *",
     ]
 
