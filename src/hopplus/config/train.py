@@ -72,7 +72,8 @@ class PPOConfig(Settings):
     """What a reward is worth a step later; below 1, near hares beat far stags on large boards."""
     trial_discount: Share = 0.0
     """What a reward is worth an episode later in the same trial: above 0, returns and values run on
-    over its episodes, and the policy is told which it is in. At 0 each is played for itself."""
+    over the episodes of a trial, and the policy is told which of them it is in. At 0 each episode
+    is played for itself."""
     gae_lambda: Share = 0.95
     """GAE's lambda; 1 is the Monte-Carlo return."""
     episodes: Literal["any", "whole"] = "any"
@@ -153,14 +154,13 @@ class TrainConfig(Settings):
     """Who sits where: learn, a scripted player or one's own (module:function), a run's (runs/a,
     runs/a@2, runs/a#1~0.5@2: seed, stage, seat) or an exported player; all learn when not given."""
     train_against: Literal["all", "conditional", "population"] | None = None
-    """Who is drawn for all seats but the first, which learns, for each trial: the game's own
-    (all), also those who remember the trial (conditional), or members of families (population)."""
+    """Who is drawn for each trial for all seats but the first, which learns: the game's own
+    co-players (all), also those who remember the trial (conditional), or members of families
+    (population). hopplus list players names them."""
     held_out: tuple[str, ...] = ()
     """Families of the population that are not met, to be tried among later."""
     co_play: tuple[str, ...] = ()
     """Runs whose players are drawn too, of all stages that they have kept."""
-    alike: Share = 0.0
-    """Share of trials in which one co-player is drawn for all of these seats, not one for each."""
     steps: Annotated[int, Between(1, MOST_STEPS)] = 1_000_000
     """Environment steps of each seed at most; whole updates are played, one at least."""
     seeds: Annotated[int, Between(1, 4096)] = 1
@@ -184,7 +184,6 @@ class TrainConfig(Settings):
         if self.draws and self.seats:
             other = "--train-against" if self.train_against else "--co-play"
             raise ConfigError(f"--seats and {other} both say who sits there: give one")
-        check(not self.alike or self.stays < FOR_EVER, "--alike", self.alike, "0: nobody is drawn")
         check_parts(self.parts)
         self._check_trial_discount()
         planned = bool(self.search.simulations or "imagination" in self.parts)
@@ -284,7 +283,8 @@ class TrainConfig(Settings):
 
     @property
     def stays(self) -> int:
-        """Episodes for which the others stay: those of a trial, or all if nobody is drawn."""
+        """Episodes for which the others stay the same: those of a trial, or all if nobody is
+        drawn."""
         drawn = self.draws or MIXED in (self.seats or "") or self.trial > 1
         return self.trial if drawn else FOR_EVER
 

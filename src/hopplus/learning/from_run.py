@@ -277,8 +277,7 @@ def make_learner(
     player = with_search(actor, game, config.search.valuing(config.ppo.discount))
     if isinstance(player, Planner):
         player = replace(player, shows_own=config.distil.value_target == "search")
-    who = (names, game, background, player)
-    lineup = make_lineup(*who, trial=config.stays, regulars=regulars, alike=config.alike)
+    lineup = make_lineup(names, game, background, player, trial=config.stays, regulars=regulars)
     group = [player.name for player, _ in lineup.seating.groups].index("learn")
     seats = lineup.seating.groups[group][1]
     auxiliary = make_auxiliary_learners(config, game, actor, seats, warm_start or {})

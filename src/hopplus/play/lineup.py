@@ -47,11 +47,10 @@ def make_lineup(
     search: SearchConfig | None = None,
     trial: int = 1,
     regulars: bool = False,
-    alike: float = 0.0,
 ) -> Lineup:
     """Seat players by name: the newcomer (who learns, or a person), one of the `known`, a scripted
     one, or `stag|hare`, who stays for a trial of so many episodes; the same one for every trial if
-    these are `regulars`, and in that share of trials the same in all seats of a mixture (`alike`).
+    these are `regulars`.
 
     The known ones look ahead before they act as they have learned to, or as `search` says.
     """
@@ -71,8 +70,7 @@ def make_lineup(
         return player(name)
 
     trained = {one: known[one].params for name in names for one in options(name) if one in known}
-    players = tuple(sitter(name) for name in names)
-    return Lineup(Seating(players, trial, regulars, alike), trained)
+    return Lineup(Seating(tuple(sitter(name) for name in names), trial, regulars), trained)
 
 
 def fitting(trained: Trained, name: str, game: Game) -> Trained:

@@ -31,7 +31,6 @@ class Seating:
     players: tuple[Sitter, ...]  # [N]
     trial: int = 1  # episodes for which those of the mixtures stay, and memories last
     regulars: bool = False  # whether the same ones of the mixtures come again for every trial
-    alike: float = 0.0  # share of trials in which a mixture has the same one in all its seats
 
     @cached_property
     def groups(self) -> tuple[tuple[Sitter, np.ndarray], ...]:
@@ -67,11 +66,9 @@ class Seating:
         choice = jnp.zeros(len(self.players), jnp.int32)
         for player, seats in self.groups:
             if isinstance(player, Mixture):
-                drawn = jax.vmap(player.draw, in_axes=(0, None))(keys[seats], absent)
-                if self.alike:
-                    one = jax.random.bernoulli(jax.random.fold_in(keys[seats[0]], 1), self.alike)
-                    drawn = jnp.where(one, drawn[0], drawn)
-                choice = choice.at[seats].set(drawn)
+                choice = choice.at[seats].set(
+                    jax.vmap(player.draw, in_axes=(0, None))(keys[seats], absent)
+                )
         return choice
 
     def start(self, choice: jax.Array) -> tuple[Memory, ...]:
