@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 DEVICES = (1, 2, 4, 8)
 MANY = (8, 64, 1024)  # that are predicted
+FEWEST, LONGEST = 3, 20.0  # updates that are timed at least; seconds after which it is enough
 VIRTUAL = "--xla_force_host_platform_device_count=8"
 
 # One direction of NVLink 4 of an H200 (900 GB/s both ways), and its ConnectX-7 port (400 Gb/s), as
@@ -100,7 +101,8 @@ class Scaling:
     rate: float | None = None
     """Steps per second of one device with so many games, to predict by; measured when not given."""
     rounds: int = 20
-    """Updates that are timed, in turns; the shortest counts, as other work only adds to it."""
+    """Updates that are timed, in turns, fewer if they are long; the shortest counts, as other work
+    only adds to it."""
     out: Path = Path("scaling.png")
     """The picture."""
     json: bool = False
@@ -157,17 +159,26 @@ def over_sizes(config: TrainConfig) -> Iterator[Program]:
     game: Any = config.game
     for seats in (2, 4, 8):
         yield "seats", seats, replace(config, game=replace(game, seats=seats, size=5)), 1
-    search = PRESETS["one-step"].search
+    search, few = (
+        PRESETS["one-step"].search,
+        replace(config.ppo, games=max(1, config.ppo.games // 4)),
+    )
     for simulations in (4, 16, 64):
         looking = replace(search, simulations=simulations, world="true")
-        yield "simulations", simulations, replace(config, search=looking, parts=("opponent",)), 1
+        searching = replace(config, ppo=few, search=looking, parts=("opponent",))
+        yield "simulations", simulations, searching, 1
 
 
 def measure(what: str, size: int, config: TrainConfig, devices: int, rounds: int) -> Measured:
     """The shortest update of it and, in turns, of the same on one device."""
     counts = list(dict.fromkeys((devices, 1)))
     updates = [_updating(config, count) for count in counts]
-    spent = np.min([[update() for update in updates] for _ in range(rounds)], axis=0)
+    began, laps = time.perf_counter(), list[list[float]]()
+    while len(laps) < min(rounds, FEWEST) or (
+        len(laps) < rounds and time.perf_counter() - began < LONGEST
+    ):
+        laps.append([update() for update in updates])
+    spent = np.min(laps, axis=0)
     steps = config.seeds * config.ppo.steps
     return Measured(what, size, devices, float(spent[0]), float(spent[-1]), steps)
 
