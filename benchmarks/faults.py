@@ -19,6 +19,7 @@ from benchmarks.players import SEATS, Players
 from hopplus import diagnosis
 from hopplus.cli.paged import show
 from hopplus.cli.reading.options import check_options
+from hopplus.cli.studies.engine import Engine, TrainedBy
 from hopplus.config import MANY, ConfigError, GameConfig, check_range, default_game
 from hopplus.diagnosis.adaptation import ENOUGH_TRIALS
 from hopplus.diagnosis.faults import FAULTS, Fault, find_fault
@@ -31,7 +32,9 @@ from hopplus.diagnosis.value_loss.experiments import REPLICAS
 from hopplus.presets import PRESETS
 from hopplus.report.page import Column, Page, Section, make_table
 from hopplus.runs.checkpoint import write_durably
+from hopplus.runs.folder import RunError
 from hopplus.runs.progress import Progress
+from hopplus.runs.watchdog import say
 from hopplus.runtime import device_line
 
 NONE = "none"
@@ -148,6 +151,7 @@ class FaultBench:
     game: GameConfig = field(default_factory=default_game)
     runs: Path = Path("runs/faults")
     """Where finished diagnoses are; several processes may fill it, each with faults of its own."""
+    trained_by: TrainedBy = field(default_factory=Engine)  # players; other runs have no folders
     keep: bool = False
     """Write what was counted into benchmarks/faults.json, and its table into docs/diagnosis.md."""
     json: bool = False
@@ -166,8 +170,14 @@ class FaultBench:
             if wrong := [name for name in given if name not in allowed]:
                 raise ConfigError(f"no {kind} {wrong[0]!r}; there are {', '.join(allowed)}")
         watched = dict.fromkeys(one.preset for one in self.cases if one.command == "adaptation")
-        if not all(self._players(preset).train() for preset in watched):
+        executor = self.trained_by.make()
+        try:
+            failed = executor.execute([self._players(preset).task() for preset in watched])
+        except KeyboardInterrupt:
+            say("stopped; go on with the same command")
             return 130
+        if failed:
+            raise RunError(failed[0].why)
         total, busy = len(self.cases) * self.seeds, "busy with the first"
         with Progress("diagnosing", total, "diagnoses", first=busy) as progress:
             found = list(self.trials(lambda note: progress.advance(1, note)))

@@ -5,7 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from benchmarks.training import train_in
+from benchmarks.training import run_in
+from hopplus.api.training import train_to_end
 from hopplus.cli.diagnose.adaptation import TIMES, DiagnoseAdaptation
 from hopplus.config import GameConfig, TrainConfig
 from hopplus.diagnosis.adaptation import diagnose_adaptation
@@ -15,6 +16,7 @@ from hopplus.diagnosis.player_faults import build_in
 from hopplus.games import make_game
 from hopplus.learning.from_run import players_by_seed
 from hopplus.presets import FORETOLD, PRESETS
+from hopplus.runs.executor import Task
 from hopplus.runs.folder import open_run
 
 SEATS = 3  # the fewest in which what is inferred of one other can be mistaken for another's
@@ -53,9 +55,10 @@ class Players:
     def path(self) -> Path:
         return self.runs / f"players-{self.preset}-{self.seed}-{self.seeds}"
 
-    def train(self) -> bool:
-        """To the end, if they are not; whether they came there."""
-        return train_in(self.path, self.config) is not None
+    def task(self) -> Task:
+        """Their training, for an executor."""
+        run = run_in(self.path, self.config)
+        return Task(f"players of {self.preset}", (run,), train_to_end)
 
     def diagnosis(self, fault: str | None, trials: int) -> Callable[[int], Verdict]:
         """The verdict on the player of a seed, as the command has it but for the seed of play."""

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 DEVICES = (1, 2, 4, 8)
 MANY = (8, 64, 1024)  # that are predicted
+FEWEST, LONGEST = 3, 20.0  # updates that are timed at least; seconds after which it is enough
 VIRTUAL = "--xla_force_host_platform_device_count=8"
 
 # One direction of NVLink 4 of an H200 (900 GB/s both ways), and its ConnectX-7 port (400 Gb/s), as
@@ -59,6 +60,7 @@ class Measured:
     devices: int
     seconds: float
     alone: float  # the same work on one device
+    cpu: float  # seconds of all cores, which other work beside it does not add to
     steps: int  # of all seeds and games, in an update
 
     @property
@@ -100,7 +102,8 @@ class Scaling:
     rate: float | None = None
     """Steps per second of one device with so many games, to predict by; measured when not given."""
     rounds: int = 20
-    """Updates that are timed, in turns; the shortest counts, as other work only adds to it."""
+    """Updates that are timed, in turns, fewer if they are long; the shortest counts, as other work
+    only adds to it."""
     out: Path = Path("scaling.png")
     """The picture."""
     json: bool = False
@@ -108,7 +111,8 @@ class Scaling:
 
     def run(self) -> int:
         check_options(games=self.games, rounds=self.rounds)
-        if "xla_force_host" not in os.environ.get("XLA_FLAGS", ""):
+        several = {"devices", "predict"} & {*self.only}
+        if several and "xla_force_host" not in os.environ.get("XLA_FLAGS", ""):
             os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {VIRTUAL}"
         ppo = PRESETS["ppo"]
         config = replace(ppo, game=self.game, ppo=replace(ppo.ppo, games=self.games))
@@ -157,31 +161,41 @@ def over_sizes(config: TrainConfig) -> Iterator[Program]:
     game: Any = config.game
     for seats in (2, 4, 8):
         yield "seats", seats, replace(config, game=replace(game, seats=seats, size=5)), 1
-    search = PRESETS["one-step"].search
+    search, few = (
+        PRESETS["one-step"].search,
+        replace(config.ppo, games=max(1, config.ppo.games // 4)),
+    )
     for simulations in (4, 16, 64):
         looking = replace(search, simulations=simulations, world="true")
-        yield "simulations", simulations, replace(config, search=looking, parts=("opponent",)), 1
+        searching = replace(config, ppo=few, search=looking, parts=("opponent",))
+        yield "simulations", simulations, searching, 1
 
 
 def measure(what: str, size: int, config: TrainConfig, devices: int, rounds: int) -> Measured:
     """The shortest update of it and, in turns, of the same on one device."""
     counts = list(dict.fromkeys((devices, 1)))
     updates = [_updating(config, count) for count in counts]
-    spent = np.min([[update() for update in updates] for _ in range(rounds)], axis=0)
+    began, laps = time.perf_counter(), list[list[tuple[float, float]]]()
+    while len(laps) < min(rounds, FEWEST) or (
+        len(laps) < rounds and time.perf_counter() - began < LONGEST
+    ):
+        laps.append([update() for update in updates])
+    spent = np.min(laps, axis=0)  # [devices, wall and CPU]
     steps = config.seeds * config.ppo.steps
-    return Measured(what, size, devices, float(spent[0]), float(spent[-1]), steps)
+    wall, cpu = map(float, spent[0])
+    return Measured(what, size, devices, wall, float(spent[-1, 0]), cpu, steps)
 
 
-def _updating(config: TrainConfig, devices: int) -> Callable[[], float]:
-    """What does one more update and gives its seconds; one was done."""
+def _updating(config: TrainConfig, devices: int) -> Callable[[], tuple[float, float]]:
+    """What does one more update and gives its seconds, and those of all cores; one was done."""
     with using(devices):
         learning, update = first_and_next(make_learner(config, {}), config)
 
-    def advance() -> float:
+    def advance() -> tuple[float, float]:
         nonlocal learning
-        began = time.perf_counter()
+        began, used = time.perf_counter(), time.process_time()
         learning, _ = jax.block_until_ready(update(learning))
-        return time.perf_counter() - began
+        return time.perf_counter() - began, time.process_time() - used
 
     advance()
     return advance
@@ -262,6 +276,7 @@ def page(found: list[Measured], predicted: list[Predicted], payload: dict[str, A
         "devices": lambda one: one.devices,
         Column("ms", ",.1f"): lambda one: 1000 * one.seconds,
         Column("steps/s", ",.0f"): lambda one: one.rate,
+        Column("steps per CPU second", ",.0f"): lambda one: one.steps / one.cpu,
         Column("to one device", ".2f"): lambda one: one.seconds / one.alone,
     }
     many: dict[str | Column, Callable[[Predicted], Any]] = {
@@ -288,7 +303,10 @@ def draw(found: list[Measured]) -> "Figure":
         if what.endswith("devices"):
             alone = [one.steps / one.alone for one in some]
             axes.plot(sizes, alone, "s--", color=colour(1), label="same work, one device")
-            axes.legend()
+        else:
+            core = [one.steps / one.cpu for one in some]
+            axes.plot(sizes, core, "s--", color=colour(1), label="per CPU second")
+        axes.legend()
         axes.set(xscale="log", xlabel=what, ylabel="steps per second", ylim=(0, None))
         axes.set_xticks(sizes, [str(size) for size in sizes])
         axes.minorticks_off()

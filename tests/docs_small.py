@@ -142,6 +142,7 @@ NOT_RUN = {
         )
     },
     "python -m benchmarks.ray_sweep": "needs Ray, too",
+    "python -m benchmarks.processes": "starts 32 processes; tests/test_processes.py starts some",
     "hopplus bench update --curve": "compiles HOP+ ten times; `bench update` is run in README.md",
     **{
         f"hopplus play {rest}": "serves a page until Ctrl-C"

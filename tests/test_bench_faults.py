@@ -24,6 +24,7 @@ from benchmarks.faults import (
     tabulate_kept,
 )
 from benchmarks.players import Players
+from hopplus.cli.studies.engine import Engine
 from hopplus.diagnosis.faults import FAULTS
 from hopplus.diagnosis.finding import read_illnesses
 from hopplus.diagnosis.player_faults import PLAYER_FAULTS
@@ -63,7 +64,7 @@ def trained(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[tuple[str, 
 
         return diagnose
 
-    monkeypatch.setattr(Players, "train", lambda players: True)
+    monkeypatch.setattr(Players, "task", lambda players: SimpleNamespace(done=True))
     monkeypatch.setattr(Players, "diagnosis", diagnosis)
     monkeypatch.setattr(bench, "make_laboratory", lambda config, fault, replicas: fault)
     for function in (train_subject, diagnose_seats, diagnose_value_loss):
@@ -148,9 +149,18 @@ def test_players_are_diagnosed_anew_with_settings_of_their_own(
 def test_training_that_was_stopped_is_no_diagnosis(
     trained: list[tuple[str, str, int]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Players, "train", lambda players: players.preset != "belief")
+    handed: list[str] = []
+
+    class Stopped:
+        def execute(self, tasks: list[str]) -> None:
+            handed.extend(tasks)
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Players, "task", lambda players: players.preset)
+    monkeypatch.setattr(Engine, "make", lambda engine: Stopped())
     options = ["--faults", "none", "--commands", "adaptation", "--runs", str(tmp_path)]
     assert main(FaultBench, options) == 130
+    assert handed == ["ppo", "belief"]
     assert not trained
 
 

@@ -8,6 +8,7 @@ import pytest
 from benchmarks.players import Players
 from hopplus.config import ConfigError, NetConfig, PPOConfig
 from hopplus.presets import PRESETS
+from hopplus.runs.executor import Here
 from tiny_diagnosis import GAME
 
 TINY = replace(PRESETS["belief"], net=NetConfig(hidden=8), ppo=PPOConfig(games=4, minibatches=1))
@@ -19,13 +20,13 @@ def test_they_learn_once_and_have_faults_later(
     """Side by side, so that the player of a seed is one of a run; in trials among all kinds."""
     monkeypatch.setattr("benchmarks.players.PRESETS", {"tiny": TINY})
     players = Players("tiny", GAME, 128, seed=7, seeds=2, runs=tmp_path)
-    assert players.train()
+    assert Here().execute([players.task()]) == []
     (run,) = tmp_path.iterdir()
     written = {path: path.stat().st_mtime_ns for path in run.rglob("*")}
-    assert players.train()
+    assert Here().execute([players.task()]) == []
     assert {path: path.stat().st_mtime_ns for path in run.rglob("*")} == written
     with pytest.raises(ConfigError, match="has other settings"):
-        replace(players, steps=256).train()
+        replace(players, steps=256).task()
     # Without the fault it is lost in the policy, which has learned next to nothing.
     assert players.diagnosis("wiped-memory", 180)(8).name == "lost-in-inference"
 

@@ -38,9 +38,9 @@ def test_programs_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     ran = []
 
     def updating(config: Any, devices: int) -> Any:
-        def advance() -> float:
+        def advance() -> tuple[float, float]:
             ran.append(devices)
-            return 0.25 / devices
+            return 0.25 / devices, 0.5
 
         return advance
 
@@ -48,6 +48,7 @@ def test_programs_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     found = measure("seeds on devices", 2, replace(CONFIG, seeds=2), 2, 3)
     assert ran == [2, 1] * 3
     assert (found.seconds, found.alone, found.rate) == (0.125, 0.25, 16_000)
+    assert found.cpu == 0.5
 
 
 def test_every_device_has_as_much_to_do(monkeypatch: pytest.MonkeyPatch) -> None:

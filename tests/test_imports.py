@@ -1,11 +1,18 @@
 """Imports go one way, and what a trainer needs drags no drawing in."""
 
 import ast
+import inspect
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from hopplus.cli.bench import BENCHES
+from hopplus.cli.commands import COMMANDS, SUBCOMMANDS
+from hopplus.cli.diagnose.command import DIAGNOSES
+from hopplus.cli.pretrain import MODELS
+from hopplus.presets import PRESETS
 
 SOURCE = Path(__file__).resolve().parents[1] / "src" / "hopplus"
 # Each may import those after it, and those beside.
@@ -51,6 +58,38 @@ def test_playing_and_learning_need_no_pictures() -> None:
         "import hopplus.cli\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+@pytest.mark.parametrize(
+    ("words", "status"),
+    [("--help", 0), ("--version", 0), ("list games", 0), ("list presets", 0), ("trian ppo", 2)],
+)
+def test_who_asks_what_there_is_does_not_wait_for_jax(words: str, status: int) -> None:
+    program = (
+        "import sys\n"
+        "from hopplus.__main__ import run\n"
+        f"sys.argv[1:] = {words.split()}\n"
+        "try: run()\n"
+        "except SystemExit as end: status = end.code\n"
+        "print([name for name in ('jax', 'equinox', 'optax', 'numpy.random', 'matplotlib')"
+        " if name in sys.modules], status)\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert ended.stdout.splitlines()[-1] == f"[] {status}", ended.stderr
+
+
+def test_the_table_of_commands_is_true() -> None:
+    """It repeats what the commands themselves say, so as not to import them."""
+    for name, entry in COMMANDS.items():
+        kind = entry.load()
+        said = inspect.cleandoc(kind.__doc__).partition("\n\n")[0]
+        assert entry.about == " ".join(said.split()), name
+    assert {
+        "train": tuple(PRESETS),
+        "pretrain": tuple(MODELS),
+        "diagnose": tuple(DIAGNOSES),
+        "bench": tuple(BENCHES),
+    } == SUBCOMMANDS
 
 
 def test_every_room_has_quick_tests() -> None:

@@ -51,6 +51,7 @@ def cluster() -> Iterator[Nodes]:
     memory = {"object_store_memory": 80 * 2**20}
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", str(Path(__file__).parent), prepend=os.pathsep)  # for the below
+        patch.setenv("RAY_worker_niceness", "0")  # else whatever else runs here goes first
         made = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, **memory})
         nodes = Nodes(made, [made.add_node(num_cpus=1, **memory) for _ in range(3)])
     made.wait_for_nodes()

@@ -8,11 +8,16 @@ import sys
 import time
 from pathlib import Path
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.sharding import Mesh
 
 from conftest import SMALL_RUN
 from hopplus.cli import main
+from hopplus.devices import Layout
+from hopplus.runs import processes
 from hopplus.runs.checkpoint import steps_of
 from hopplus.runs.folder import open_run
 
@@ -86,6 +91,52 @@ def test_processes_work_stop_and_fall_together(small_run: Path, tmp_path: Path) 
     result = open_run(run).result()
     assert result
     assert "devices" not in result
+
+
+def test_when_processes_meet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After the same updates, which the slower of two sets: seldom enough to cost nothing, often
+    enough for Ctrl-C."""
+    clock, others = 0.0, [0.0, 0.0]  # what the other says: whether to stop, seconds of an update
+    monkeypatch.setattr(processes, "several", lambda: True)
+    monkeypatch.setattr(processes.time, "monotonic", lambda: clock)
+    monkeypatch.setattr(
+        "jax.experimental.multihost_utils.process_allgather",
+        lambda own: np.stack([own, np.array(others, np.float32)]),
+    )
+    meetings, met = processes.Meetings(10), []
+    for update in range(11, 60):
+        clock += 0.05
+        others[1] = 0.25 if update < 40 else 0.7
+        if meetings.due(update) or update == 42:  # of which there is a checkpoint
+            assert not meetings.stop(False, update)
+            met.append(update)
+    # At first all the time, then twice as far each time, until two seconds of the other's lie
+    # between: eight updates, later two.
+    assert met[:6] == [11, 13, 17, 25, 33, 41]
+    assert met[6:9] == [42, 44, 46]
+    others[0] = 1.0
+    assert meetings.stop(False, 60)
+
+
+def test_what_processes_read_of_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All numbers of several updates in one message, and apart again, to the bit."""
+    mesh = Mesh(np.array(jax.devices()[:1]).reshape(1, 1), ("seeds", "games"))
+    trees = [
+        {
+            "loss": jnp.full((2, 3), 0.1 * n),
+            "count": jnp.array([2**24 + n, n]),  # which a float would not hold
+            "ended": jnp.array([n > 0, False]),
+        }
+        for n in range(3)
+    ]
+    monkeypatch.setattr(jax, "process_count", lambda: 2)
+    found = Layout(mesh).read(trees)
+    assert len(found) == 3
+    for one, other in zip(found, trees, strict=True):
+        assert one.keys() == other.keys()
+        for name, value in one.items():
+            assert value.dtype == other[name].dtype
+            np.testing.assert_array_equal(value, other[name])
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import sys
 def run() -> None:
     """Run the command line and end the process."""
     try:
-        # It takes a second or two, in which a person may change their mind.
+        # It takes half a second, in which a person may change their mind.
         from hopplus.cli import main
 
         status = main()
@@ -25,9 +25,8 @@ def run() -> None:
 
 def _is_left() -> bool:
     """Whether other processes are still connected with this one."""
-    import jax
-
-    return jax.distributed.is_initialized()
+    jax = sys.modules.get("jax")  # a wrong option is found before it is needed
+    return jax is not None and bool(jax.distributed.is_initialized())
 
 
 if __name__ == "__main__":

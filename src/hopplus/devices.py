@@ -6,7 +6,7 @@ would be without it.
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -106,6 +106,36 @@ class Layout:
     def _gather(self) -> jax.stages.Wrapped:
         return jax.jit(lambda tree: tree, out_shardings=NamedSharding(self.mesh, SHARED))
 
+    def read(self, trees: Sequence[Tree]) -> list[Tree]:
+        """Trees of arrays [S, ...] that are alike, where every process can read all of them; they
+        have to ask together."""
+        if jax.process_count() == 1:
+            return list(trees)
+        # A program for each power of two, rather than for each number of trees.
+        filled = [*trees, *[trees[-1]] * (2 ** (len(trees) - 1).bit_length() - len(trees))]
+        messages = jax.device_get(self._pack(filled))
+        leaves, structure = jax.tree.flatten(list(trees))
+        for kind, message in messages.items():
+            places = [n for n, leaf in enumerate(leaves) if leaf.dtype.name == kind]
+            ends = np.cumsum([leaves[n].size // leaves[n].shape[0] for n in places])
+            for n, part in zip(places, np.split(message, ends, axis=1), strict=False):
+                leaves[n] = part.reshape(leaves[n].shape)
+        all_seeds: list[Tree] = jax.tree.unflatten(structure, leaves)
+        return all_seeds
+
+    @cached_property
+    def _pack(self) -> jax.stages.Wrapped:
+        """All arrays of a kind in one [S, K] that goes to every device: a message costs its
+        latency, however small it is."""
+
+        def pack(trees: list[Any]) -> dict[str, jax.Array]:
+            rows: dict[str, list[jax.Array]] = {}
+            for leaf in jax.tree.leaves(trees):
+                rows.setdefault(leaf.dtype.name, []).append(leaf.reshape(leaf.shape[0], -1))
+            return {kind: jnp.concatenate(some, axis=1) for kind, some in rows.items()}
+
+        return jax.jit(pack, out_shardings=NamedSharding(self.mesh, SHARED))
+
     def shardings(self, specs: Any) -> Any:
         """The same specs on these devices."""
         is_spec = lambda one: isinstance(one, Spec)  # noqa: E731
@@ -139,11 +169,9 @@ def spread(
     layout: Layout | None,
     given: Any,
     found: Any,
-    left: Any = None,
     **options: Any,
 ) -> jax.stages.Wrapped:
-    """`jax.jit` of a function of seeds side by side, with specs of what it is given and gives, and
-    of how that is left to lie, if otherwise.
+    """`jax.jit` of a function of seeds side by side, with specs of what it is given and gives.
 
     Every device works on its own seeds, and XLA finds what the games of a seed need of each other:
     the same numbers come out as on one device, but for the order in which floats are added.
@@ -167,8 +195,7 @@ def spread(
         axis_names={SEEDS},
         check_vma=False,  # of scans whose first values are constants
     )
-    after = found if left is None else left
-    placed = {"in_shardings": layout.shardings(given), "out_shardings": layout.shardings(after)}
+    placed = {"in_shardings": layout.shardings(given), "out_shardings": layout.shardings(found)}
     return jax.jit(local, **placed, **options)
 
 

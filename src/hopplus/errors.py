@@ -3,3 +3,7 @@
 
 class ConfigError(Exception):
     """A setting, a name or a layout that cannot be used; the message is one sentence for people."""
+
+
+class RunError(Exception):
+    """A run that cannot go on; the message is one sentence for people."""

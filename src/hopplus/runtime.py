@@ -1,6 +1,8 @@
 """The one place that sets JAX up, before its backend starts.
 
-Two things, neither of which overrides what the user has set in the environment:
+Two things, neither of which overrides what the user has set in the environment. JAX is not imported
+for them: where nobody has done so yet, they wait until somebody does, so that who only asks for
+help does not wait for JAX.
 
 - XLA's concurrency-optimised CPU scheduler is switched off, and so is asynchronous dispatch on the
   CPU: on machines with few cores a long compiled loop can otherwise wait for ever, every thread
@@ -13,9 +15,11 @@ import os
 import platform
 import sys
 import warnings
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec
+from importlib.util import find_spec
 from pathlib import Path
-
-import jax
+from types import ModuleType
 
 SCHEDULER_FLAG = "--xla_cpu_enable_concurrency_optimized_scheduler"
 
@@ -43,6 +47,37 @@ def set_up() -> None:
                 stacklevel=3,
             )
         os.environ["XLA_FLAGS"] = f"{flags} {SCHEDULER_FLAG}=false".strip()
+    if "jax" in sys.modules:
+        _set_up_jax()
+    elif not any(isinstance(finder, _WhenImported) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _WhenImported())
+
+
+class _WhenImported(MetaPathFinder):
+    """Finds JAX as others would, and sets it up when it has been imported. Not all of its settings
+    can be left in the environment for it."""
+
+    def find_spec(
+        self, fullname: str, path: object = None, target: object = None
+    ) -> ModuleSpec | None:
+        if fullname != "jax":
+            return None
+        sys.meta_path.remove(self)
+        spec = find_spec("jax")
+        if spec is not None and spec.loader is not None:
+            execute = spec.loader.exec_module
+
+            def execute_and_set_up(module: ModuleType) -> None:
+                execute(module)
+                _set_up_jax()
+
+            vars(spec.loader)["exec_module"] = execute_and_set_up
+        return spec
+
+
+def _set_up_jax() -> None:
+    import jax
+
     if "JAX_CPU_ENABLE_ASYNC_DISPATCH" not in os.environ and not _backend_started():
         jax.config.update("jax_cpu_enable_async_dispatch", False)
     if jax.config.values["jax_compilation_cache_dir"] is None and _made(cache_folder() / "jax"):
@@ -61,6 +96,8 @@ def _made(folder: Path) -> bool:
 
 
 def _backend_started() -> bool:
+    if "jax" not in sys.modules:
+        return False
     from jax._src import xla_bridge  # jax has no public way to ask
 
     return xla_bridge.backends_are_initialized()
@@ -68,6 +105,8 @@ def _backend_started() -> bool:
 
 def device_line() -> str:
     """The machine in words, for tables: kind and number of devices, cores, and jax's version."""
+    import jax
+
     devices = jax.devices()
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     cpu = f"{cores} {platform.machine()} CPU cores"

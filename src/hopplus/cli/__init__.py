@@ -15,7 +15,6 @@ from rich.console import Console
 from rich.text import Text
 
 from hopplus import __version__
-from hopplus.api.training import written_config
 from hopplus.cli.commands import COMMANDS, SUBCOMMANDS, choices, preset_named
 from hopplus.cli.reading.manual import (
     HELP,
@@ -24,20 +23,25 @@ from hopplus.cli.reading.manual import (
     Captured,
     Manual,
     hidden_in,
+    list_commands,
     path_of,
     read_manual,
     reorder,
     set_manual,
 )
-from hopplus.cli.reading.options import game_named, one_of, options_of
-from hopplus.cli.reading.usage_error import as_typed, no_command, sentence, unexpected
-from hopplus.cli.train import OWN, Train, own_preset
+from hopplus.cli.reading.options import game_named, options_of
+from hopplus.cli.reading.usage_error import (
+    as_typed,
+    missing_command,
+    no_command,
+    sentence,
+    unexpected,
+)
 from hopplus.config import DEFAULT_GAME, ConfigError, TrainConfig
+from hopplus.errors import RunError
 from hopplus.presets import PRESETS
-from hopplus.runs.folder import RunError
 from hopplus.runs.watchdog import say
 
-Command: Any = one_of(COMMANDS)
 FILE, PRINT = "--config", "--print-config"  # of `train`, read before the others
 
 
@@ -90,6 +94,9 @@ def parse(arguments: Sequence[str] | None) -> Any:
         text.highlight_regex(r"(?m)^ +--?[a-z][a-z0-9.-]*", "cyan")
         Console(highlight=False, soft_wrap=True).print(text)
         raise SystemExit(0)
+    if not path:
+        options = [word for word in words if word.startswith("--")]
+        raise ConfigError(unexpected(options[0], (), {}) if options else missing_command())
     printed = io.StringIO()
     try:
         with contextlib.redirect_stderr(printed):
@@ -127,6 +134,8 @@ def _with_file(words: list[str]) -> tuple[list[str], TrainConfig | None]:
     if FILE not in both[:-1]:
         return words, None
     words = reorder(words, lambda path: _manual(path, DEFAULT_GAME).options)
+    from hopplus.api.training import written_config
+
     preset, written = written_config(Path(both[both.index(FILE) + 1]), preset_named(words))
     return ["train", preset, *words[1 + (preset_named(words) is not None) :]], written
 
@@ -136,18 +145,20 @@ def _read(
 ) -> tuple[Any, list[str]]:
     """The command, and the words that it does not take; with the options of that game, on top of
     what a file says."""
+    command, *words = words
+    kind = COMMANDS[command].load()
     choices: dict[tuple[type, str], Any] = {}
-    preset = preset_named(words)
+    preset = preset_named([command, *words])
     if preset and (written or preset not in SUBCOMMANDS["train"]):
         # tyro writes names with a hyphen where they have an underscore, so that it is not told.
-        config = written or PRESETS[preset]
-        words = ["train", OWN, *words[2:]]
-        choices = {(Train, "config"): own_preset(preset, config)}
+        from hopplus.cli.train import OWN, own_preset
+
+        words = [OWN, *words[1:]]
+        choices = {(kind, "config"): own_preset(preset, written or PRESETS[preset])}
     with options_of(game, choices):
         return tyro.cli(
-            Command,
-            prog="hopplus",
-            description="Opponent-modelling players for mixed-motive Markov games.",
+            kind,
+            prog=f"hopplus {command}",
             args=words,
             return_unknown_args=True,
             config=(tyro.conf.OmitSubcommandPrefixes, tyro.conf.CascadeSubcommandArgs),
@@ -157,6 +168,8 @@ def _read(
 @functools.cache
 def _manual(path: tuple[str, ...], game: str = DEFAULT_GAME) -> Manual:
     """All of a command's help, with the options of that game."""
+    if not path:
+        return list_commands()
     out = Captured()
     before = os.environ.get("COLUMNS")
     os.environ["COLUMNS"] = str(WIDTH)  # with more room, tyro sets boxes side by side

@@ -6,9 +6,7 @@ from typing import Annotated, Literal
 import tyro
 
 from hopplus.cli.paged import show
-from hopplus.config import JAXMARL, GameConfig, default_game, find_game
-from hopplus.games import GAMES, make_game
-from hopplus.players.scripted import player_names
+from hopplus.config import ABOUT_JAXMARL, GAMES, JAXMARL, GameConfig, default_game, find_game
 from hopplus.presets import PRESETS, about_preset
 from hopplus.report.page import Page, Section
 
@@ -27,8 +25,11 @@ class List:
         match self.what:
             case "games":
                 rows = {name: find_game(name).about for name in GAMES.listed()}
-                rows[f"{JAXMARL}NAME"] = find_game(JAXMARL).about
+                rows[f"{JAXMARL}NAME"] = ABOUT_JAXMARL
             case "players":
+                from hopplus.games import make_game  # games and players need JAX, their names not
+                from hopplus.players.scripted import player_names
+
                 rows = player_names(make_game(self.game))
             case "presets":
                 rows = {name: about_preset(name) for name in PRESETS.listed()}

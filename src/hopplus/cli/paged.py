@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from hopplus.config import ConfigError
-from hopplus.report.html import write_page
 from hopplus.report.json import page_json
 from hopplus.report.page import Page
 from hopplus.report.terminal import print_page
@@ -52,6 +51,8 @@ def show(
 
 def draw_page(path: Path, make: Callable[[], Page]) -> str | None:
     """Write a page; where it is, or None on a machine that lacks what pages are made with."""
+    from hopplus.report.html import write_page  # what only prints needs none of it
+
     try:
         write_page(path, make())
     except ImportError as error:

@@ -27,6 +27,7 @@ from hopplus.config.check import check_range as check_range
 from hopplus.config.check import check_whole as check_whole
 from hopplus.config.game import GameConfig as GameConfig
 from hopplus.config.game import GameRow as GameRow
+from hopplus.config.games import ABOUT_JAXMARL as ABOUT_JAXMARL
 from hopplus.config.games import DEFAULT_GAME as DEFAULT_GAME
 from hopplus.config.games import GAMES as GAMES
 from hopplus.config.games import JAXMARL as JAXMARL

@@ -13,6 +13,9 @@ from hopplus.registry import Registry, import_named
 
 DEFAULT_GAME = "stag-hunt-v1"
 JAXMARL = "jaxmarl:"  # before the name of an environment of that package
+ABOUT_JAXMARL = (
+    "an environment of JaxMARL, as in jaxmarl:coin_game; or module:factory of one with its methods"
+)
 GAMES: Registry[GameRow] = Registry(
     "game",
     {

@@ -22,7 +22,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from hopplus.config import JAXMARL, ConfigError, GameConfig, GameRow, check_range, check_whole
+from hopplus.config import (
+    ABOUT_JAXMARL,
+    JAXMARL,
+    ConfigError,
+    GameConfig,
+    GameRow,
+    check_range,
+    check_whole,
+)
 from hopplus.games.game import Target
 from hopplus.registry import import_named
 from hopplus.types import Outcome, View, ViewShape
@@ -329,8 +337,4 @@ def _typed(leaf: Any, dtype: Any) -> jax.Array:
     return array if jnp.issubdtype(dtype, jax.dtypes.prng_key) else jnp.array(array, dtype)
 
 
-ROW = GameRow(
-    JaxmarlConfig,
-    Jaxmarl,
-    "an environment of JaxMARL, as in jaxmarl:coin_game; or module:factory of one with its methods",
-)
+ROW = GameRow(JaxmarlConfig, Jaxmarl, ABOUT_JAXMARL)

@@ -64,6 +64,4 @@ def next_of(learner: Learner, config: TrainConfig, seeds: int) -> jax.stages.Wra
     over."""
     layout = layout_of(seeds, config.ppo.games)
     options = {"donate_argnums": 0, "compiler_options": start_options(config)}
-    # Every process reads the metrics of all seeds.
-    left = (SPECS, SHARED) if jax.process_count() > 1 else None
-    return spread(learner.update_all, layout, (SPECS,), (SPECS, SEEDED), left, **options)
+    return spread(learner.update_all, layout, (SPECS,), (SPECS, SEEDED), **options)

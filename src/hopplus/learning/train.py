@@ -2,16 +2,17 @@
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import ExitStack, nullcontext
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, TypeAlias
 
 import jax
 import numpy as np
 
 from hopplus.config import TrainConfig
-from hopplus.devices import layout_of
+from hopplus.devices import Layout, layout_of
 from hopplus.learning.auxiliary.table import AUXILIARY_MODELS, added_up
 from hopplus.learning.checkpoints import load_learning, split_learning
 from hopplus.learning.compilation import SPECS, Update, first_and_next, next_of
@@ -19,13 +20,14 @@ from hopplus.learning.from_run import learner_from_run, learning_seats
 from hopplus.learning.learner import Learner, Learning
 from hopplus.learning.left_out import LeftOut
 from hopplus.learning.training_curves import LOSSES, Pace, training_curves
+from hopplus.models.part import Metrics
 from hopplus.runs.checkpoint import STAGE, steps_of
 from hopplus.runs.folder import RunError, RunFolder, Saved, plain, spoilt
 from hopplus.runs.interrupt import patient_interrupt
 from hopplus.runs.loggers import loggers
 from hopplus.runs.processes import (
+    Meetings,
     ReadOnlyRun,
-    any_of,
     as_seen,
     first_only,
     told_if_lost,
@@ -33,6 +35,7 @@ from hopplus.runs.processes import (
 )
 
 SCORED = 10  # the last updates that a checkpoint is scored by
+Show: TypeAlias = Callable[[dict[str, float], int], None]  # curves, at so many steps
 FINAL = 0.1  # the share of a run's updates that its result is taken from
 
 
@@ -73,104 +76,172 @@ def train_side_by_side(
         for run in runs:
             held.enter_context(run.locked())
         held.enter_context(told_if_lost(runs[0]))
-        config = runs[0].config()
-        learner = left_out.learner if left_out else learner_from_run(runs[0])
-        layout = layout_of(config.seeds * len(runs), config.ppo.games)
-        began = time.monotonic()
-        found = _found(runs, learner, left_out) if steps_of(runs[0].checkpoints) else None
+        together = _Together.of(runs, left_out)
+        config, began = together.config, time.monotonic()
+        found = together.found()
         done, earlier = (found[1].step, found[1].facts.get("seconds", 0.0)) if found else (0, 0.0)
         if done == config.updates and all(run.result() for run in runs):
-            return [result for run in runs if (result := run.result())]
-        stages = {round(share * config.updates) for share in config.keep_stages}
-
-        def save(number: int, learning: Learning, scores: Sequence[float | None]) -> None:
-            seconds = earlier + time.monotonic() - began if number else 0.0
-            facts = {"seconds": seconds, STAGE: number in stages}
-            learning = layout.gathered(learning) if layout else learning
-            each = left_out.apart(learning) if left_out else [learning]
-            for run, own, score in zip(runs, each, scores, strict=True):
-                trees = split_learning(learner, own)
-                run.save(number, trees, {"score": score, **facts}, config.keep)
-
-        learning: Learning
-        update: Update
-        wait_for_all()  # who have read what the first is about to write over
-        if found:
-            learning = layout.place(found[0], SPECS) if layout else found[0]
-            update = next_of(learner, config, config.seeds * len(runs))
-        else:
-            given = left_out.given() if left_out else ()
-            learning, update = first_and_next(learner, config, *given)
-            if 0 in stages:
-                save(0, learning, [None] * len(runs))
-        for run in runs:
-            run.rewind(done)
-        compiled, late = 0.0, [deque(run.metrics()[-SCORED:], SCORED) for run in runs]
-        learning_in = learning_seats(config)
-        pace = Pace(config.ppo.steps * config.seeds * len(runs))
-        first = done * config.ppo.steps
-        with ExitStack() as meanwhile:
-            shown = [
-                meanwhile.enter_context(
-                    nullcontext(lambda numbers, step: None)
-                    if isinstance(run, ReadOnlyRun)
-                    else loggers(run.path, run.config(), first)
-                )
-                for run in runs
-            ]
-            interrupted = meanwhile.enter_context(patient_interrupt())
+            return together.results()
+        learning, update = together.begin(found)
+        compiled, unread, meetings = 0.0, list[Metrics](), Meetings(done)
+        with _logging(together, done) as log, patient_interrupt() as interrupted:
             for number in range(done + 1, config.updates + 1):
                 learning, metrics = update(learning)
-                record = record_of(number, config, metrics)
-                steps = (number - 1) * config.ppo.epochs * config.ppo.minibatches
-                rate, speed = float(learner.learning_rate(steps)), pace.lap()
-                records = by_run(record, len(runs))
-                for run, own in zip(runs, records, strict=True):
-                    if name := spoilt(own):
-                        raise RunError(_not_finite(name, own, run, alone=len(runs) == 1))
-                for run, own, show, kept in zip(runs, records, shown, late, strict=True):
-                    run.log(own)
-                    show(training_curves(own, config, rate, speed), own["steps"])
-                    kept.append(own)
+                unread.append(metrics)
+                if not (together.keeps(number) or meetings.due(number)):
+                    continue
+                for moment in log.write(number, unread):
+                    on_update(moment)
+                unread.clear()
                 compiled = compiled or time.monotonic() - began
-                on_update(_moment(record, learning_in))
-                stop = any_of(interrupted())
-                due = number == config.updates or number % config.checkpoint_every == 0
-                if stop or due or number in stages:
-                    save(number, learning, [_score(kept, learning_in) for kept in late])
+                stop = meetings.stop(interrupted(), number)
+                if stop or together.keeps(number):
+                    seconds = earlier + time.monotonic() - began
+                    together.save(number, learning, log.scores(), seconds)
                 if stop and number < config.updates:
                     raise KeyboardInterrupt
         spent = time.monotonic() - began
         after_first = (config.updates - done - 1) * config.ppo.steps * config.seeds * len(runs)
-        together = {
-            "seconds": earlier + spent,
-            "first_update_seconds": compiled,
-            "steps_per_second": after_first / (spent - compiled) if after_first > 0 else None,
-            **({"side_by_side": len(runs)} if len(runs) > 1 else {}),
-            **({"devices": layout.shares} if layout else {}),
+        together.write_results(
+            seconds=earlier + spent,
+            first_update_seconds=compiled,
+            steps_per_second=after_first / (spent - compiled) if after_first > 0 else None,
+        )
+        return together.results()
+
+
+@dataclass(frozen=True)
+class _Together:
+    """Runs that one program trains, and what they have in common."""
+
+    runs: Sequence[RunFolder]
+    left_out: LeftOut | None
+    config: TrainConfig  # of the first; of the others it differs in who is left out
+    learner: Learner
+    layout: Layout | None
+
+    @classmethod
+    def of(cls, runs: Sequence[RunFolder], left_out: LeftOut | None) -> "_Together":
+        config = runs[0].config()
+        learner = left_out.learner if left_out else learner_from_run(runs[0])
+        layout = layout_of(config.seeds * len(runs), config.ppo.games)
+        return cls(runs, left_out, config, learner, layout)
+
+    def found(self) -> tuple[Learning, Saved] | None:
+        """Where they go on, if they were begun."""
+        if not steps_of(self.runs[0].checkpoints):
+            return None
+        if self.left_out is None:
+            return load_learning(self.runs[0], self.learner, self.config)
+        each = [load_learning(run, learner_from_run(run), run.config()) for run in self.runs]
+        steps = {found[1].step if found else None for found in each}
+        if len(steps) > 1 or None in steps:
+            raise RunError(
+                f"{self.runs[0].path} and others were not stopped at the same update: go on with"
+                " one after the other (--side-by-side 1)"
+            )
+        learnings, saved = zip(*(found for found in each if found), strict=True)
+        return self.left_out.joined(learnings), saved[0]
+
+    def begin(self, found: tuple[Learning, Saved] | None) -> tuple[Learning, Update]:
+        """What they have learned there, or at first, and the update that goes on with it."""
+        wait_for_all()  # who have read what the first is about to write over
+        if found:
+            learning = self.layout.place(found[0], SPECS) if self.layout else found[0]
+            update: Update = next_of(self.learner, self.config, self.config.seeds * len(self.runs))
+        else:
+            given = self.left_out.given() if self.left_out else ()
+            learning, update = first_and_next(self.learner, self.config, *given)
+            if 0 in self._stages:
+                self.save(0, learning, [None] * len(self.runs), 0.0)
+        for run in self.runs:
+            run.rewind(found[1].step if found else 0)
+        return learning, update
+
+    @cached_property
+    def _stages(self) -> set[int]:
+        return {round(share * self.config.updates) for share in self.config.keep_stages}
+
+    def keeps(self, number: int) -> bool:
+        """Whether there is to be a checkpoint of that update."""
+        due = number == self.config.updates or number % self.config.checkpoint_every == 0
+        return due or number in self._stages
+
+    def save(
+        self, number: int, learning: Learning, scores: Sequence[float | None], seconds: float
+    ) -> None:
+        facts = {"seconds": seconds, STAGE: number in self._stages}
+        learning = self.layout.gathered(learning) if self.layout else learning
+        each = self.left_out.apart(learning) if self.left_out else [learning]
+        for run, own, score in zip(self.runs, each, scores, strict=True):
+            trees = split_learning(self.learner, own)
+            run.save(number, trees, {"score": score, **facts}, self.config.keep)
+
+    def write_results(self, **times: float | None) -> None:
+        common = {
+            **times,
+            **({"side_by_side": len(self.runs)} if len(self.runs) > 1 else {}),
+            **({"devices": self.layout.shares} if self.layout else {}),
         }
         with first_only() as first:
             if first:
-                for run in runs:
-                    run.write_result(summary(run, run.config()) | together)
-        return [result for run in runs if (result := run.result())]
+                for run in self.runs:
+                    run.write_result(summary(run, run.config()) | common)
+
+    def results(self) -> list[dict[str, Any]]:
+        return [result for run in self.runs if (result := run.result())]
 
 
-def _found(
-    runs: Sequence[RunFolder], learner: Learner, left_out: LeftOut | None
-) -> tuple[Learning, Saved] | None:
-    """Where runs go on."""
-    if left_out is None:
-        return load_learning(runs[0], learner, runs[0].config())
-    each = [load_learning(run, learner_from_run(run), run.config()) for run in runs]
-    steps = {found[1].step if found else None for found in each}
-    if len(steps) > 1 or None in steps:
-        raise RunError(
-            f"{runs[0].path} and others were not stopped at the same update: go on with one after"
-            " the other (--side-by-side 1)"
-        )
-    learnings, saved = zip(*(found for found in each if found), strict=True)
-    return left_out.joined(learnings), saved[0]
+@contextmanager
+def _logging(together: _Together, done: int) -> Iterator["_Log"]:
+    """Writes what comes after so many updates."""
+    first = done * together.config.ppo.steps
+    with ExitStack() as shown:
+        show = [
+            shown.enter_context(
+                nullcontext(lambda numbers, step: None)
+                if isinstance(run, ReadOnlyRun)
+                else loggers(run.path, run.config(), first)
+            )
+            for run in together.runs
+        ]
+        yield _Log(together, show)
+
+
+class _Log:
+    """Records of updates: in each run's folder, for its loggers, and the last few to score by."""
+
+    def __init__(self, together: _Together, show: Sequence[Show]) -> None:
+        self._together, self._show = together, show
+        self._late = [deque(run.metrics()[-SCORED:], SCORED) for run in together.runs]
+        self._learning = learning_seats(together.config)
+        config = together.config
+        self._pace = Pace(config.ppo.steps * config.seeds * len(together.runs))
+
+    def write(self, last: int, unread: Sequence[Metrics]) -> Iterator[Moment]:
+        """Metrics of the updates up to that one, and how each stands; all processes ask together.
+        Raises `RunError` at the first number that is not finite."""
+        layout, first = self._together.layout, last - len(unread) + 1
+        speed = self._pace.lap(len(unread))
+        for number, metrics in enumerate(layout.read(unread) if layout else unread, first):
+            yield self._write(record_of(number, self._together.config, metrics), speed)
+
+    def _write(self, record: dict[str, Any], speed: float | None) -> Moment:
+        config, runs = self._together.config, self._together.runs
+        steps = (record["update"] - 1) * config.ppo.epochs * config.ppo.minibatches
+        rate = float(self._together.learner.learning_rate(steps))
+        records = by_run(record, len(runs))
+        for run, own in zip(runs, records, strict=True):
+            if name := spoilt(own):
+                raise RunError(_not_finite(name, own, run, alone=len(runs) == 1))
+        for run, own, show, kept in zip(runs, records, self._show, self._late, strict=True):
+            run.log(own)
+            show(training_curves(own, config, rate, speed), own["steps"])
+            kept.append(own)
+        return _moment(record, self._learning)
+
+    def scores(self) -> list[float | None]:
+        return [_score(kept, self._learning) for kept in self._late]
 
 
 def by_run(record: dict[str, Any], count: int) -> list[dict[str, Any]]:

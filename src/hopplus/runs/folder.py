@@ -18,6 +18,7 @@ import numpy as np
 
 from hopplus import __version__
 from hopplus.config import ConfigError, RunConfig, TrainConfig, from_json, to_json
+from hopplus.errors import RunError as RunError
 from hopplus.runs import checkpoint
 from hopplus.runs.watchdog import say
 
@@ -26,10 +27,6 @@ RUN_KINDS = [config.kind for config in get_args(RunConfig)]
 LAYOUT = 2  # of a run's folder; 1 had players and buffers in one file, and no number
 LONGEST = 2**20  # bytes of a line of the log, at most
 SHOWN = 4  # runs to name where one that is asked for does not exist
-
-
-class RunError(Exception):
-    """A run that cannot go on; the message is one sentence for people."""
 
 
 class BusyError(ConfigError):

@@ -6,6 +6,7 @@ says for itself what has gone wrong with it: the others cannot know.
 
 import os
 import re
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import (
     AbstractContextManager,
@@ -24,6 +25,7 @@ from hopplus.runs.folder import RunError, RunFolder
 
 Tree = TypeVar("Tree")
 AUTO = "auto"  # the coordinator that SLURM, Open MPI or Kubernetes name, as JAX finds it
+APART = 2.0  # seconds between meetings of processes: Ctrl-C waits for half of it, on average
 SILENCE = 30  # seconds after which a process that is not heard of is lost
 
 
@@ -96,6 +98,33 @@ def any_of(flag: bool) -> bool:
     from jax.experimental.multihost_utils import process_allgather
 
     return bool(process_allgather(np.array(flag)).any())
+
+
+class Meetings:
+    """When processes that work for themselves tell each other what came of it, and whether to stop:
+    every two seconds or so, all after the same update. Whenever they wait for each other they lose
+    as much as the slowest is behind."""
+
+    def __init__(self, done: int) -> None:
+        self._last, self._every = done, 1
+        self._began = time.monotonic()
+
+    def due(self, update: int) -> bool:
+        """Whether it is time, after so many updates; of a single process always."""
+        return update - self._last >= self._every
+
+    def stop(self, wanted: bool, update: int) -> bool:
+        """Whether any process wants to; all have to ask, and agree when to meet again."""
+        if not several():
+            return wanted
+        from jax.experimental.multihost_utils import process_allgather
+
+        each = (time.monotonic() - self._began) / (update - self._last)
+        said = process_allgather(np.array([wanted, each], np.float32))  # [P, 2]
+        # Slowly at first: an update that compiles says nothing about the next.
+        self._every = min(2 * self._every, max(1, int(APART / said[:, 1].max())))
+        self._last, self._began = update, time.monotonic()
+        return bool(said[:, 0].any())
 
 
 def wait_for_all() -> None:

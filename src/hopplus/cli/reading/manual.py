@@ -12,7 +12,7 @@ import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from hopplus.cli.commands import choices, name_choice
+from hopplus.cli.commands import COMMANDS, choices, name_choice
 from hopplus.config import PARTS, TrainConfig
 from hopplus.presets import PRESETS
 
@@ -98,6 +98,14 @@ class Captured(io.StringIO):
     """Takes what tyro would print; it draws boxes only where they can be shown."""
 
     encoding = "utf-8"
+
+
+def list_commands() -> Manual:
+    """The help of `hopplus` itself, which imports none of its commands."""
+    commands = tuple(Option(name, one.about) for name, one in COMMANDS.items())
+    options = (Option(", ".join(HELP), "show this help message and exit"),)
+    intro = "\nOpponent-modelling players for mixed-motive Markov games."
+    return Manual(intro, (Group("options", "", options), Group(INNER, "", commands)))
 
 
 def read_manual(text: str) -> Manual:

@@ -82,6 +82,11 @@ def _option(names: str) -> str:
     return names.split("/")[-1]
 
 
+def missing_command() -> str:
+    """No command is given."""
+    return f"expected one of {{{', '.join(choices(()))}}}; {see(())}"
+
+
 def no_command(word: str, path: tuple[str, ...], known: Sequence[str]) -> str:
     """A command, or one of a command's own, that there is not."""
     if instead := MOVED.get(" ".join((*path, word))):
