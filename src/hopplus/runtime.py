@@ -12,11 +12,13 @@ Two things, neither of which overrides what the user has set in the environment:
 import os
 import platform
 import sys
+import time
 import warnings
 from pathlib import Path
 
 import jax
 
+STARTED = time.time()  # source that is written later may not be what runs here
 SCHEDULER_FLAG = "--xla_cpu_enable_concurrency_optimized_scheduler"
 
 

@@ -12,6 +12,7 @@ from hopplus.devices import PLAYED, SEEDED, SHARED, layout_of, spread
 from hopplus.learning.learner import Learner, Learning
 from hopplus.models.part import Metrics
 from hopplus.play.seeds import seed_keys
+from hopplus.program_cache import KeptProgram
 
 LEVEL = "xla_backend_optimization_level"
 # How what is learned lies on devices, by the fields of `Learning`: seeds apart, and their games.
@@ -50,12 +51,26 @@ def first_and_next(
     """
     keys = seed_keys(config) if keys is None else keys
     layout = layout_of(len(keys), config.ppo.games)
+    options = start_options(config)
+    # Of several devices none is kept: a layout has no fingerprint.
+    made_of = (learner, options, layout, len(keys), absent is None)
+    begins, goes_on = KeptProgram("init", *made_of), KeptProgram("update", *made_of)
+    init, traced = begins.load(), None
+    if init is None:
+        fresh = spread(learner.init_all, layout, SEEDED, SPECS, compiler_options=options)
+        traced = fresh.trace(keys, absent)
+
+    def begin() -> Learning:
+        program = begins.compiled(traced.lower()) if traced else init
+        begun: Learning = jax.block_until_ready(program(keys, absent))
+        return begun
+
     with ThreadPoolExecutor(1) as auxiliary:
-        options = start_options(config)
-        init = spread(learner.init_all, layout, SEEDED, SPECS, compiler_options=options)
-        first = auxiliary.submit(lambda: jax.block_until_ready(init(keys, absent)))
-        shapes = jax.eval_shape(learner.init_all, keys, absent)
-        update = next_of(learner, config, len(keys)).lower(shapes).compile()
+        first = auxiliary.submit(begin)
+        update = goes_on.load()
+        if update is None:
+            shapes = traced.out_info if traced else first.result()
+            update = goes_on.compiled(next_of(learner, config, len(keys)).lower(shapes))
         return first.result(), update
 
 
