@@ -6,6 +6,7 @@ that is damaged, or that cannot be read for any other reason, is as good as none
 JAX's cache these hold machine code: whoever can write to the folder can run code.
 """
 
+import functools
 import hashlib
 import importlib
 import io
@@ -18,7 +19,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import equinox as eqx
 import jax
+import numpy as np
 from jax.experimental import serialize_executable
 
 from hopplus.fingerprint import NoFingerprint, fingerprint
@@ -78,6 +81,55 @@ class KeptProgram:
                 _write(self.path, HEAD + hashlib.sha256(content).digest() + content)
                 prune(self.path.parent)
         return program
+
+
+class KeptFunction:
+    """A function compiled as by `eqx.filter_jit`, arrays traced and all else static, whose programs
+    are kept."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        functools.update_wrapper(self, function)
+        self._function, self._plain = function, eqx.filter_jit(function)
+        self._programs: dict[Any, Callable[..., Any]] = {}
+
+    def __call__(self, *given: Any) -> Any:
+        leaves, tree = jax.tree.flatten(given)
+        dynamic = [one for one in leaves if isinstance(one, jax.Array | np.ndarray)]
+        if any(map(_is_elsewhere, dynamic)):
+            return self._plain(*given)
+        static = [None if isinstance(one, jax.Array | np.ndarray) else one for one in leaves]
+        shapes = tuple(jax.typeof(one) for one in dynamic)
+        key = tree, tuple(static), shapes
+        if key not in self._programs:
+            self._programs[key] = self._program(tree, static, dynamic)
+        return self._programs[key](dynamic)
+
+    def _program(self, tree: Any, static: list[Any], dynamic: list[Any]) -> Callable[..., Any]:
+        given = jax.tree.unflatten(tree, [_shape(one) for one in _joined(static, dynamic)])
+        kept = KeptProgram(self._function.__name__, self._function, given)
+        if (program := kept.load()) is not None:
+            return program
+        call = lambda arrays: self._function(*jax.tree.unflatten(tree, _joined(static, arrays)))  # noqa: E731
+        call.__name__ = self._function.__name__
+        return kept.compiled(jax.jit(call).lower(dynamic))
+
+
+def _joined(static: list[Any], dynamic: list[Any]) -> list[Any]:
+    rest = iter(dynamic)
+    return [next(rest) if one is None else one for one in static]
+
+
+def _shape(one: Any) -> Any:
+    if isinstance(one, jax.Array | np.ndarray):
+        return str(jax.typeof(one))
+    return one
+
+
+def _is_elsewhere(one: Any) -> bool:
+    """Whether an array has no place yet, or not one place alone."""
+    if isinstance(one, jax.core.Tracer):
+        return True
+    return isinstance(one, jax.Array) and one.sharding.device_set != {jax.devices()[0]}
 
 
 class _Found(threading.local):
