@@ -15,7 +15,7 @@ import platform
 import sys
 import types
 from collections.abc import Mapping, Set
-from importlib.metadata import version
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -32,10 +32,13 @@ TRUSTED = {"hopplus", *VERSIONED, *sys.stdlib_module_names}
 SITE = Path(jax.__file__).resolve().parents[1]
 NO_PROGRAM = ("cli", "api", "report", "runs")  # which no program is traced from
 # Settings of JAX that say where things are kept, and not what a program is.
-NO_PART = ("jax_compilation_cache", "jax_persistent_cache", "jax_log", "jax_dump")
+NO_PART = (
+    *("jax_compilation_cache", "jax_enable_compilation_cache", "jax_persistent_cache"),
+    *("jax_log", "jax_dump"),
+)
 
 
-class NoFingerprint(Exception):
+class NoFingerprint(Exception):  # noqa: N818  (what there is, not what went wrong)
     """Something cannot be told apart for sure from something else."""
 
 
@@ -62,7 +65,7 @@ def surroundings() -> dict[str, Any]:
     }
     return {
         "source": source_hash(PACKAGE),
-        "versions": {name: version(name) for name in VERSIONED} | {"python": sys.version},
+        "versions": {name: metadata.version(name) for name in VERSIONED} | {"python": sys.version},
         "settings": settings,
         "flags": {name: os.environ.get(name, "") for name in ("XLA_FLAGS", "LIBTPU_INIT_ARGS")},
         "machine": (platform.system(), platform.machine(), _cpu(), os.cpu_count()),
@@ -137,14 +140,15 @@ class _Walk:
 
     def add(self, one: Any) -> None:
         """Add an object and all that it refers to."""
-        if one is None or isinstance(one, bool | int | float | complex | str | bytes | Path):
-            if not isinstance(one, enum.Enum):
-                return self._say(type(one).__name__, repr(one))
-        if id(one) in self._met:
-            return self._say("again", self._met[id(one)])
-        self._met[id(one)] = len(self._met)
-        self._alive.append(one)
-        self._add_new(one)
+        plain = one is None or isinstance(one, bool | int | float | complex | str | bytes | Path)
+        if plain and not isinstance(one, enum.Enum):
+            self._say(type(one).__name__, repr(one))
+        elif id(one) in self._met:
+            self._say("again", self._met[id(one)])
+        else:
+            self._met[id(one)] = len(self._met)
+            self._alive.append(one)
+            self._add_new(one)
 
     def _add_all(self, kind: str, parts: Any) -> None:
         parts = list(parts)

@@ -14,11 +14,16 @@ from hopplus.config import TrainConfig
 from hopplus.devices import layout_of
 from hopplus.learning.auxiliary.table import AUXILIARY_MODELS, added_up
 from hopplus.learning.checkpoints import load_learning, split_learning
-from hopplus.learning.compilation import SPECS, Update, first_and_next, next_of
+from hopplus.learning.compilation import SPECS, Update, first_and_next, kept_update, next_of
 from hopplus.learning.from_run import learner_from_run, learning_seats
 from hopplus.learning.learner import Learner, Learning
 from hopplus.learning.left_out import LeftOut
-from hopplus.learning.training_curves import LOSSES, Pace, training_curves
+from hopplus.learning.training_curves import (
+    LOSSES,
+    Pace,
+    learning_rate_at,
+    training_curves,
+)
 from hopplus.runs.checkpoint import STAGE, steps_of
 from hopplus.runs.folder import RunError, RunFolder, Saved, plain, spoilt
 from hopplus.runs.interrupt import patient_interrupt
@@ -97,7 +102,8 @@ def train_side_by_side(
         wait_for_all()  # who have read what the first is about to write over
         if found:
             learning = layout.place(found[0], SPECS) if layout else found[0]
-            update = next_of(learner, config, config.seeds * len(runs))
+            seeds = config.seeds * len(runs)
+            update = kept_update(learner, config, seeds).load() or next_of(learner, config, seeds)
         else:
             given = left_out.given() if left_out else ()
             learning, update = first_and_next(learner, config, *given)
@@ -123,7 +129,7 @@ def train_side_by_side(
                 learning, metrics = update(learning)
                 record = record_of(number, config, metrics)
                 steps = (number - 1) * config.ppo.epochs * config.ppo.minibatches
-                rate, speed = float(learner.learning_rate(steps)), pace.lap()
+                rate, speed = learning_rate_at(config, steps), pace.lap()
                 records = by_run(record, len(runs))
                 for run, own in zip(runs, records, strict=True):
                     if name := spoilt(own):
