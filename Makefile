@@ -13,19 +13,24 @@ help:
 	@echo "make clean  removes the virtual environment and caches"
 	@echo "PYTHON=python3.12 chooses the interpreter; 3.11 or newer is needed"
 
-.venv/installed: pyproject.toml
+# The package alone, which is all that the demo needs; then what tests need beside.
+.venv/package: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "hopplus needs Python 3.11 or newer; try make PYTHON=python3.12"; exit 2; }
 	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+.venv/installed: .venv/package
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[jaxmarl]' || \
 	  echo "jaxmarl could not be installed: tests of its environments are skipped"
 	@touch $@
 
-demo: .venv/installed
+demo: .venv/package
 	rm -rf demo
 	$(BIN)/hopplus evaluate --players stag,stag,hare,random --episodes 10000
-	$(BIN)/hopplus ablate ladder --rungs ppo imagination --steps 4e5 --seeds 1 --runs demo --name ladder
+	$(BIN)/hopplus ablate ladder --rungs ppo imagination --steps 2e5 --seeds 1 --runs demo --name ladder
 	$(BIN)/hopplus evaluate demo/ladder/ppo --episodes 10000
 	$(BIN)/hopplus replay demo/ladder/ppo --out demo/ppo.gif
 	$(BIN)/hopplus report demo/ladder/ppo --out demo/report.html

@@ -67,6 +67,11 @@ def keep_small_programs() -> None:
     os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 
 
+def keep_no_programs() -> None:
+    """Tests replace what programs are made of, and most of these are compiled once only."""
+    os.environ.setdefault("HOPPLUS_PROGRAMS", "0")
+
+
 def listen_to_ctrl_c() -> None:
     """Whoever starts the tests in the background of a script has them ignore Ctrl-C, and with them
     the programs that some of them interrupt."""
@@ -114,6 +119,7 @@ listen_to_ctrl_c()
 collect_rarely()
 parse_quickly()
 keep_small_programs()
+keep_no_programs()
 compile_quickly()  # before anything below starts JAX; importing hopplus does not
 
 # The files that take longest, so that no worker is left alone with one of them at the end. Those

@@ -23,6 +23,8 @@ class Registry(Mapping[str, Row], Generic[Row]):
     """Rows by name; `what` they are is said in errors, such as "game". `kind` is what a row of
     somebody's own must be, if that is checked here."""
 
+    extended = False  # whether any table has a row from outside this package
+
     def __init__(
         self, what: str, rows: Mapping[str, Row], group: str = "", kind: type | None = None
     ) -> None:
@@ -38,11 +40,13 @@ class Registry(Mapping[str, Row], Generic[Row]):
         if ":" in name:
             raise ConfigError(f"the name of a {self.what} has no colon in it, as {name!r} has")
         self._rows[name] = row
+        Registry.extended = True
 
     def __getitem__(self, name: str) -> Row:
         if name in self._rows:
             return self._rows[name]
         self._imported[name] = self._from_outside(name)
+        Registry.extended = True
         return self._imported[name]
 
     def _from_outside(self, name: str) -> Row:

@@ -14,6 +14,7 @@ help does not wait for JAX.
 import os
 import platform
 import sys
+import time
 import warnings
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
@@ -21,6 +22,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 
+STARTED = time.time()  # source that is written later may not be what runs here
 SCHEDULER_FLAG = "--xla_cpu_enable_concurrency_optimized_scheduler"
 
 

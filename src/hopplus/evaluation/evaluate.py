@@ -13,6 +13,7 @@ from hopplus.evaluation.statistics import Estimate, estimate
 from hopplus.games.game import Game
 from hopplus.play.rollout import rollout, start
 from hopplus.play.seating import Seating
+from hopplus.program_cache import KeptFunction
 from hopplus.types import Params, Trajectory
 
 
@@ -46,19 +47,20 @@ def first_episodes(trajectory: Trajectory, number: int = 0) -> Episodes:
     )
 
 
-@eqx.filter_jit
+@KeptFunction
 def play_episodes(
     game: Game,
     seating: Seating,
     params: tuple[Params, ...],
-    keys: jax.Array,
+    key: jax.Array,
+    numbers: jax.Array,
     choices: jax.Array | None = None,
 ) -> Episodes:
-    """One episode for each key [B]. Every episode ends within the horizon, so none is cut off.
+    """An episode for each of the numbers [B]. All end within the horizon, so none is cut off.
 
     With [N] ones of the mixtures seated if `choices` are given; else they are drawn.
     """
-
+    keys = jax.vmap(lambda number: jax.random.fold_in(key, number))(numbers)
     plays = jax.vmap(lambda key: start(game, seating, key, choices))(keys)
     return first_episodes(rollout(game, seating, params, plays, game.horizon)[1])
 
@@ -83,9 +85,8 @@ def evaluate(
     batch = min(games, episodes)
     parts = []
     for first in range(0, episodes, batch):
-        numbers = jnp.arange(first, first + batch)  # the last batch plays a few too many
-        keys = jax.vmap(lambda number: jax.random.fold_in(key, number))(numbers)
-        part = jax.device_get(play_episodes(game, seating, params, keys, choices))
+        numbers = np.arange(first, first + batch, dtype=np.int32)  # the last plays a few too many
+        part = jax.device_get(play_episodes(game, seating, params, key, numbers, choices))
         parts.append(jax.tree.map(lambda leaf: leaf[: episodes - first], part))  # noqa: B023
         mean = float(np.mean(parts[-1].returns[:, shown]))
         on_progress(min(batch, episodes - first), f"mean return {mean:.2f}")

@@ -12,8 +12,9 @@ from hopplus.devices import PLAYED, SEEDED, SHARED, layout_of, spread
 from hopplus.learning.learner import Learner, Learning
 from hopplus.models.part import Metrics
 from hopplus.play.seeds import seed_keys
+from hopplus.program_cache import KeptProgram
 
-LEVEL = "xla_backend_optimization_level"
+LEVEL, EMITTERS = "xla_backend_optimization_level", "xla_cpu_use_fusion_emitters"
 # How what is learned lies on devices, by the fields of `Learning`: seeds apart, and their games.
 _FIELDS: Any = (SEEDED, SEEDED, SEEDED, PLAYED, PLAYED, SEEDED, SHARED, SEEDED, PLAYED)
 SPECS = Learning(*_FIELDS)
@@ -36,6 +37,19 @@ def start_options(config: TrainConfig) -> dict[str, bool | int | str]:
     return {}
 
 
+def init_options(config: TrainConfig) -> dict[str, bool | int | str]:
+    """The same for the program of the beginning, which runs once: on CPU as little effort as this
+    version of XLA knows to make."""
+    if jax.default_backend() != "cpu" or LEVEL in os.environ.get("XLA_FLAGS", ""):
+        return start_options(config)
+    least: dict[str, bool | int | str] = {LEVEL: 0, EMITTERS: False}
+    try:
+        jax.jit(lambda: 0).lower().compile(least)
+    except jax.errors.JaxRuntimeError:  # no such option
+        return {LEVEL: 0}
+    return least
+
+
 def first_and_next(
     learner: Learner,
     config: TrainConfig,
@@ -45,18 +59,37 @@ def first_and_next(
     """Where a run begins, with the keys of its seeds or those given, and its compiled update;
     without the one of the mixtures who is absent in each seed, if anyone is.
 
-    The update needs no more than the shapes of the beginning, so neither compilation waits for the
-    other.
+    Both programs are read from where they were kept, if they were. Else they are compiled: the
+    update needs no more than the shapes of the beginning, so neither waits for the other.
     """
     keys = seed_keys(config) if keys is None else keys
     layout = layout_of(len(keys), config.ppo.games)
+    begins = KeptProgram("init", learner, layout, len(keys), absent is None)
+    init, traced = begins.load(), None
+    if init is None:
+        options = {"compiler_options": init_options(config)}
+        fresh = spread(learner.init_all, layout, SEEDED, SPECS, **options)
+        traced = fresh.trace(keys, absent)
+
+    def begin() -> Learning:
+        program = begins.compiled(traced.lower()) if traced else init
+        begun: Learning = jax.block_until_ready(program(keys, absent))
+        return begun
+
     with ThreadPoolExecutor(1) as auxiliary:
-        options = start_options(config)
-        init = spread(learner.init_all, layout, SEEDED, SPECS, compiler_options=options)
-        first = auxiliary.submit(lambda: jax.block_until_ready(init(keys, absent)))
-        shapes = jax.eval_shape(learner.init_all, keys, absent)
-        update = next_of(learner, config, len(keys)).lower(shapes).compile()
+        first = auxiliary.submit(begin)
+        kept = kept_update(learner, config, len(keys))
+        update = kept.load()
+        if update is None:
+            shapes = traced.out_info if traced else first.result()
+            update = kept.compiled(next_of(learner, config, len(keys)).lower(shapes))
         return first.result(), update
+
+
+def kept_update(learner: Learner, config: TrainConfig, seeds: int) -> KeptProgram:
+    """Where the update of so many seeds is kept; that of several devices is not, as a layout has no
+    fingerprint."""
+    return KeptProgram("update", learner, layout_of(seeds, config.ppo.games), seeds)
 
 
 def next_of(learner: Learner, config: TrainConfig, seeds: int) -> jax.stages.Wrapped:

@@ -15,11 +15,11 @@ from hopplus.config import TrainConfig
 from hopplus.devices import Layout, layout_of
 from hopplus.learning.auxiliary.table import AUXILIARY_MODELS, added_up
 from hopplus.learning.checkpoints import load_learning, split_learning
-from hopplus.learning.compilation import SPECS, Update, first_and_next, next_of
+from hopplus.learning.compilation import SPECS, Update, first_and_next, kept_update, next_of
 from hopplus.learning.from_run import learner_from_run, learning_seats
 from hopplus.learning.learner import Learner, Learning
 from hopplus.learning.left_out import LeftOut
-from hopplus.learning.training_curves import LOSSES, Pace, training_curves
+from hopplus.learning.training_curves import LOSSES, Pace, learning_rate_at, training_curves
 from hopplus.models.part import Metrics
 from hopplus.runs.checkpoint import STAGE, steps_of
 from hopplus.runs.folder import RunError, RunFolder, Saved, plain, spoilt
@@ -148,7 +148,9 @@ class _Together:
         wait_for_all()  # who have read what the first is about to write over
         if found:
             learning = self.layout.place(found[0], SPECS) if self.layout else found[0]
-            update: Update = next_of(self.learner, self.config, self.config.seeds * len(self.runs))
+            seeds = self.config.seeds * len(self.runs)
+            kept = kept_update(self.learner, self.config, seeds).load()
+            update: Update = kept or next_of(self.learner, self.config, seeds)
         else:
             given = self.left_out.given() if self.left_out else ()
             learning, update = first_and_next(self.learner, self.config, *given)
@@ -229,7 +231,7 @@ class _Log:
     def _write(self, record: dict[str, Any], speed: float | None) -> Moment:
         config, runs = self._together.config, self._together.runs
         steps = (record["update"] - 1) * config.ppo.epochs * config.ppo.minibatches
-        rate = float(self._together.learner.learning_rate(steps))
+        rate = learning_rate_at(config, steps)
         records = by_run(record, len(runs))
         for run, own in zip(runs, records, strict=True):
             if name := spoilt(own):

@@ -36,6 +36,15 @@ class Pace:
         return None if before is None else updates * self.steps / max(now - before, 1e-9)
 
 
+def learning_rate_at(config: TrainConfig, step: int) -> float:
+    """The learning rate at a gradient step, as the learner's own schedule has it, without a program
+    of its own."""
+    c = config.ppo
+    steps = config.updates * c.epochs * c.minibatches
+    share = max(0.0, 1 - step / steps) if c.anneal else 1.0
+    return float(np.float32(share * c.learning_rate))
+
+
 def training_curves(
     record: Record, config: TrainConfig, learning_rate: float, steps_per_second: float | None
 ) -> dict[str, float]:

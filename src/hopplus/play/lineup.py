@@ -1,6 +1,7 @@
 """Who sits where, by name: players that learn, scripted ones, and ones that have learned before."""
 
 from dataclasses import dataclass
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -24,7 +25,7 @@ class Lineup:
 
     def init(self, key: jax.Array) -> tuple[Params, ...]:
         """As `Seating.init`, with what the trained players have learned in its place."""
-        fresh = self.seating.init(key)
+        fresh = self.seating.init(key, lambda player: player.name not in self.trained)
         return tuple(
             self._known(player, params, 1 if player.shares_params else len(seats))
             for (player, seats), params in zip(self.seating.groups, fresh, strict=True)
@@ -36,7 +37,12 @@ class Lineup:
             return player.pack([self._known(one, params, seats) for one, params in pairs], 1)
         if player.name not in self.trained:
             return fresh
-        return jax.tree.map(lambda leaf: jnp.stack([leaf] * seats), self.trained[player.name])
+        return _repeated(self.trained[player.name], seats)
+
+
+@partial(jax.jit, static_argnums=1)  # one program, not one for every shape
+def _repeated(params: Params, seats: int) -> Params:
+    return jax.tree.map(lambda leaf: jnp.stack([leaf] * seats), params)
 
 
 def make_lineup(

@@ -44,14 +44,19 @@ class Seating:
     def names(self) -> tuple[str, ...]:
         return tuple(player.name for player in self.players)
 
-    def init(self, key: jax.Array) -> tuple[Params, ...]:
-        """For each distinct player, its sets of parameters: one per seat, or one that they share.
+    def init(
+        self, key: jax.Array, wanted: Callable[[Sitter], bool] = lambda player: True
+    ) -> tuple[Params, ...]:
+        """For each distinct player, its sets of parameters: one per seat, or one that they share;
+        none for players that are not wanted.
 
         The sets are a leading axis, of size 1 when shared.
         """
         keys = jax.random.split(key, len(self.players))
         return tuple(
             jax.vmap(player.init)(keys[seats[:1] if player.shares_params else seats])
+            if wanted(player)
+            else ()
             for player, seats in self.groups
         )
 
