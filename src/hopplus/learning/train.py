@@ -14,7 +14,7 @@ from hopplus.config import TrainConfig
 from hopplus.devices import layout_of
 from hopplus.learning.auxiliary.table import AUXILIARY_MODELS, added_up
 from hopplus.learning.checkpoints import load_learning, split_learning
-from hopplus.learning.compilation import SPECS, Update, first_and_next, next_of
+from hopplus.learning.compilation import SPECS, Update, dispatched, first_and_next, next_of
 from hopplus.learning.from_run import learner_from_run, learning_seats
 from hopplus.learning.learner import Learner, Learning
 from hopplus.learning.left_out import LeftOut
@@ -119,25 +119,30 @@ def train_side_by_side(
                 for run in runs
             ]
             interrupted = meanwhile.enter_context(patient_interrupt())
-            for number in range(done + 1, config.updates + 1):
-                learning, metrics = update(learning)
-                record = record_of(number, config, metrics)
-                steps = (number - 1) * config.ppo.epochs * config.ppo.minibatches
-                rate, speed = float(learner.learning_rate(steps)), pace.lap()
-                records = by_run(record, len(runs))
-                for run, own in zip(runs, records, strict=True):
-                    if name := spoilt(own):
-                        raise RunError(_not_finite(name, own, run, alone=len(runs) == 1))
-                for run, own, show, kept in zip(runs, records, shown, late, strict=True):
-                    run.log(own)
-                    show(training_curves(own, config, rate, speed), own["steps"])
-                    kept.append(own)
-                compiled = compiled or time.monotonic() - began
-                on_update(_moment(record, learning_in))
+            gradient_steps = config.ppo.epochs * config.ppo.minibatches
+            # At once: by itself each would wait for the dispatch in flight.
+            rates = np.asarray(learner.learning_rate(np.arange(config.updates) * gradient_steps))
+            due = {*range(0, config.updates, config.checkpoint_every), *stages, config.updates}
+            stops = sorted(number for number in due if number > done)
+            for part in dispatched(update, learning, done, stops, interrupted):
+                speed = pace.lap(len(part.metrics))
+                for number, metrics in enumerate(part.metrics, part.first):
+                    record, rate = record_of(number, config, metrics), float(rates[number - 1])
+                    records = by_run(record, len(runs))
+                    for run, own in zip(runs, records, strict=True):
+                        if name := spoilt(own):
+                            raise RunError(_not_finite(name, own, run, alone=len(runs) == 1))
+                    for run, own, show, kept in zip(runs, records, shown, late, strict=True):
+                        run.log(own)
+                        show(training_curves(own, config, rate, speed), own["steps"])
+                        kept.append(own)
+                    compiled = compiled or time.monotonic() - began
+                    on_update(_moment(record, learning_in))
+                if part.learning is None:
+                    continue
                 stop = any_of(interrupted())
-                due = number == config.updates or number % config.checkpoint_every == 0
-                if stop or due or number in stages:
-                    save(number, learning, [_score(kept, learning_in) for kept in late])
+                if stop or number in stops:
+                    save(number, part.learning, [_score(kept, learning_in) for kept in late])
                 if stop and number < config.updates:
                     raise KeyboardInterrupt
         spent = time.monotonic() - began
