@@ -84,7 +84,9 @@ class Peers:
         peak = {"host": host_peak(), "device": device_peak()}
         said = ", ".join(f"{where} {_mib(size)}" for where, size in peak.items() if size)
         payload = {"machine": machine, "peak_bytes": peak, "peers": [asdict(one) for one in found]}
-        page = Page("peers", f"peak memory of all together: {said}", sections, payload=payload)
+        page = Page(
+            "peers", f"peak memory of all together: {said}", sections=sections, payload=payload
+        )
         return show(page, as_json=self.json)
 
     def _coin(self, games: int) -> "Compared":
