@@ -71,8 +71,8 @@ def collectives(name: str, devices: int) -> int:
     folder = open_run(Path("runs") / name)
     config, learner = folder.config(), learner_from_run(folder)
     with using(devices):
-        update = next_of(learner, config, config.seeds)
-        text = update.lower(empty_learning(learner, config)).compile().as_text() or ""
+        program: Any = next_of(learner, config, config.seeds).program
+        text = program.lower(empty_learning(learner, config), 1).compile().as_text() or ""
     return sum(text.count(f" {name}(") for name in COLLECTIVES)
 
 

@@ -12,6 +12,7 @@ import pytest
 from hopplus.config import MemoryConfig, NetConfig, PPOConfig, StagHuntConfig, TrainConfig
 from hopplus.games import make_game
 from hopplus.learning import train as train_module
+from hopplus.learning.compilation import Update
 from hopplus.learning.from_run import new_run
 from hopplus.learning.left_out import LeftOut
 from hopplus.learning.train import Moment, by_run, train, train_side_by_side
@@ -137,7 +138,8 @@ def test_a_number_that_is_not_finite_is_of_one_run(
     together = LeftOut.of(runs, EVERYONE)
     monkeypatch.setattr(train_module, "record_of", record)
     monkeypatch.setattr(train_module, "loggers", board)
-    monkeypatch.setattr(train_module, "first_and_next", lambda *_: (None, lambda _: (None, None)))
+    update = Update(lambda learning, count: (learning, {"loss": np.zeros(1)}))
+    monkeypatch.setattr(train_module, "first_and_next", lambda *_: (None, update))
     with pytest.raises(RunError) as raised:
         train_side_by_side(runs, together)
     assert f"return_sum of update 1 (step 32) in {runs[1].path} is not" in str(raised.value)

@@ -10,6 +10,7 @@ import pytest
 from fake_runs import saved_arrays
 from hopplus.cli import main
 from hopplus.config import PPOConfig, StagHuntConfig, TrainConfig
+from hopplus.learning.compilation import Update, repeated
 from hopplus.learning.from_run import make_learner, new_run
 from hopplus.learning.train import train
 from hopplus.play.seeds import seed_keys
@@ -33,7 +34,7 @@ def test_a_run_of_hop_goes_on_bit_for_bit(tmp_path: Path, monkeypatch: pytest.Mo
         checkpoint_every=2,
     )
     learner = make_learner(config, {})
-    update = jit(learner.update_all)  # compiled once, and quickly
+    update = Update(jit(repeated(learner.update_all)))  # compiled once, and quickly
     first = jit(learner.init_all)(seed_keys(config))
     monkeypatch.setattr("hopplus.learning.train.first_and_next", lambda *_: (first, update))
     monkeypatch.setattr("hopplus.learning.train.next_of", lambda *_: update)

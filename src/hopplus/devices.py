@@ -24,8 +24,9 @@ from hopplus.config import ConfigError, check
 Tree = TypeVar("Tree")
 Count: TypeAlias = int | Literal["all"]
 SEEDS, GAMES = "seeds", "games"  # the axes of a mesh
-# Arrays [S, ...], arrays [S, B, ...] of games too, and what all seeds have in common.
-SEEDED, PLAYED, SHARED = Spec(SEEDS), Spec(SEEDS, GAMES), Spec()
+# Arrays [S, ...], rows of them [K, S, ...], arrays [S, B, ...] of games too, and what all seeds
+# have in common.
+SEEDED, SEEDED_ROWS, PLAYED, SHARED = Spec(SEEDS), Spec(None, SEEDS), Spec(SEEDS, GAMES), Spec()
 MOST_NAMED = 8  # numbers that would do, in a message
 
 _used: ContextVar[tuple[jax.Device, ...]] = ContextVar("devices", default=())

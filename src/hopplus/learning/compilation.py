@@ -1,14 +1,19 @@
-"""The two programs of a run, compiled side by side."""
+"""The two programs of a run, compiled side by side: its beginning, and updates, of which one
+dispatch does several."""
 
 import os
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeAlias
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
+import numpy as np
 
 from hopplus.config import TrainConfig
-from hopplus.devices import PLAYED, SEEDED, SHARED, layout_of, spread
+from hopplus.devices import PLAYED, SEEDED, SEEDED_ROWS, SHARED, layout_of, spread
 from hopplus.learning.learner import Learner, Learning
 from hopplus.models.part import Metrics
 from hopplus.play.seeds import seed_keys
@@ -18,7 +23,45 @@ LEVEL, EMITTERS = "xla_backend_optimization_level", "xla_cpu_use_fusion_emitters
 # How what is learned lies on devices, by the fields of `Learning`: seeds apart, and their games.
 _FIELDS: Any = (SEEDED, SEEDED, SEEDED, PLAYED, PLAYED, SEEDED, SHARED, SEEDED, PLAYED)
 SPECS = Learning(*_FIELDS)
-Update: TypeAlias = Callable[[Learning], tuple[Learning, Metrics]]
+MOST = 64  # updates of a dispatch
+DISPATCH = 0.25  # seconds that a dispatch is to take: progress and Ctrl-C wait for it
+GROWTH = 4  # how many times more updates a dispatch may have than the one before
+
+
+@dataclass(frozen=True)
+class Update:
+    """The update of all seeds, compiled or to be; it takes what it is given over.
+
+    Its program does several in one dispatch, as `repeated` makes it. In each of several processes
+    it does one, whose metrics stay where they lie: who reads them asks all others.
+    """
+
+    program: Any
+
+    def __call__(self, learning: Learning) -> tuple[Learning, Metrics]:
+        """One update, and its metrics."""
+        learning, metrics = self.several(learning, 1)
+        return learning, self.read(metrics, 1)[0]
+
+    def several(self, learning: Learning, count: int) -> tuple[Learning, Metrics]:
+        """So many updates in one dispatch, and the metrics of each, [MOST, S, ...]; one in each of
+        several processes, [S, ...]."""
+        given = () if jax.process_count() > 1 else (np.int32(count),)
+        found: tuple[Learning, Metrics] = self.program(learning, *given)
+        return found
+
+    def read(self, metrics: Metrics, count: int) -> list[Metrics]:
+        """Those of so many updates one by one: on the host, if it can read them by itself."""
+        if jax.process_count() > 1:
+            return [metrics]
+        host = jax.device_get(metrics)
+        return [{name: row[n] for name, row in host.items()} for n in range(count)]
+
+    def lower(self, shapes: Any) -> jax.stages.Lowered:
+        """For what is learned of these shapes."""
+        given = () if jax.process_count() > 1 else (np.int32(1),)
+        lowered: jax.stages.Lowered = self.program.lower(shapes, *given)
+        return lowered
 
 
 def start_options(config: TrainConfig) -> dict[str, bool | int | str]:
@@ -79,11 +122,11 @@ def first_and_next(
     with ThreadPoolExecutor(1) as auxiliary:
         first = auxiliary.submit(begin)
         kept = kept_update(learner, config, len(keys))
-        update = kept.load()
-        if update is None:
+        program = kept.load()
+        if program is None:
             shapes = traced.out_info if traced else first.result()
-            update = kept.compiled(next_of(learner, config, len(keys)).lower(shapes))
-        return first.result(), update
+            program = kept.compiled(next_of(learner, config, len(keys)).lower(shapes))
+        return first.result(), Update(program)
 
 
 def kept_update(learner: Learner, config: TrainConfig, seeds: int) -> KeptProgram:
@@ -92,9 +135,105 @@ def kept_update(learner: Learner, config: TrainConfig, seeds: int) -> KeptProgra
     return KeptProgram("update", learner, layout_of(seeds, config.ppo.games), seeds)
 
 
-def next_of(learner: Learner, config: TrainConfig, seeds: int) -> jax.stages.Wrapped:
-    """The update of so many seeds, to be compiled when it is first called; it takes its argument
-    over."""
+def update_from_kept(learner: Learner, config: TrainConfig, seeds: int) -> Update:
+    """The update of so many seeds as it was kept, or to be compiled when it is first called."""
+    kept = kept_update(learner, config, seeds).load()
+    return Update(kept) if kept else next_of(learner, config, seeds)
+
+
+def next_of(learner: Learner, config: TrainConfig, seeds: int) -> Update:
+    """The update of so many seeds, to be compiled when it is first called."""
     layout = layout_of(seeds, config.ppo.games)
     options = {"donate_argnums": 0, "compiler_options": start_options(config)}
-    return spread(learner.update_all, layout, (SPECS,), (SPECS, SEEDED), **options)
+    if jax.process_count() > 1:
+        given, found = (SPECS,), (SPECS, SEEDED)
+        return Update(spread(learner.update_all, layout, given, found, **options))
+    given, found = (SPECS, SHARED), (SPECS, SEEDED_ROWS)
+    return Update(spread(repeated(learner.update_all), layout, given, found, **options))
+
+
+def repeated(
+    update: Callable[[Learning], tuple[Learning, Metrics]],
+) -> Callable[[Learning, jax.Array], tuple[Learning, Metrics]]:
+    """An update done `count` [] times, and the metrics of each [MOST, ...], the rest of which stay
+    zero. How often is no part of the program, so that there is one for any number of them and all
+    give the same numbers."""
+    once = jax.jit(update)  # traced once, for its shapes and for the loop
+
+    def run(now: Learning, count: jax.Array) -> tuple[Learning, Metrics]:
+        shapes = jax.eval_shape(once, now)[1]
+        rows = jax.tree.map(lambda one: jnp.zeros((MOST, *one.shape), one.dtype), shapes)
+
+        def body(number: jax.Array, carry: tuple[Learning, Metrics]) -> tuple[Learning, Metrics]:
+            now, metrics = once(carry[0])
+            put = jax.lax.dynamic_update_index_in_dim
+            return now, jax.tree.map(lambda all, one: put(all, one, number, 0), carry[1], metrics)
+
+        return jax.lax.fori_loop(0, count, body, (now, rows))
+
+    return run
+
+
+class Dispatched(NamedTuple):
+    """What a dispatch has come to."""
+
+    first: int  # the number of its first update, from 1
+    metrics: list[Metrics]  # of its updates, as `Update.read` has them
+    learning: Learning | None  # after the last of them; None if the next have taken it over
+
+
+class Pacing:
+    """How many updates to do in a dispatch, by what those before have taken."""
+
+    def __init__(self, most: int = MOST) -> None:
+        self.count, self._most, self._timed = 1, most, False
+
+    def took(self, count: int, seconds: float) -> None:
+        """So many took so long; the first time has compilation in it and does not count."""
+        if self._timed:
+            wanted = int(DISPATCH * count / max(seconds, 1e-9))
+            self.count = max(1, min(wanted, GROWTH * max(count, self.count), self._most))
+        self._timed = True
+
+
+def dispatched(
+    update: Update,
+    learning: Learning,
+    done: int,
+    stops: list[int],
+    halted: Callable[[], bool],
+    *,
+    ahead: bool | None = None,
+) -> Iterator[Dispatched]:
+    """Updates after the first `done`, to the last of the `stops`; no dispatch goes beyond one of
+    these, and after each of them the learning is at hand, as it soon is when `halted`.
+
+    A GPU begins the next dispatch before the host has read the last, and does not wait for what is
+    made of it. A CPU has no time to win by that; and several processes, which have to take all
+    decisions alike, do one update at a time.
+    """
+    alone = jax.process_count() == 1
+    ahead = alone and jax.default_backend() != "cpu" if ahead is None else ahead
+    pacing = Pacing(MOST if alone else 1)
+
+    def dispatch(now: Learning, done: int) -> tuple[Learning, Metrics, int, float]:
+        stop = next(number for number in stops if number > done)
+        count = min(pacing.count, stop - done)
+        began = time.monotonic()
+        return *update.several(now, count), count, began
+
+    if not stops:
+        return
+    flying, read = dispatch(learning, done), 0.0
+    while True:
+        now, rows, count, began = flying
+        first, done = done + 1, done + count
+        free = not ahead or done in stops or halted()
+        following = None if free else dispatch(now, done)
+        metrics = update.read(rows, count)
+        pacing.took(count, time.monotonic() - max(began, read))
+        read = time.monotonic()
+        yield Dispatched(first, metrics, now if free else None)
+        if done == stops[-1]:
+            return
+        flying = following or dispatch(now, done)

@@ -15,7 +15,13 @@ from hopplus.config import TrainConfig
 from hopplus.devices import Layout, layout_of
 from hopplus.learning.auxiliary.table import AUXILIARY_MODELS, added_up
 from hopplus.learning.checkpoints import load_learning, split_learning
-from hopplus.learning.compilation import SPECS, Update, first_and_next, kept_update, next_of
+from hopplus.learning.compilation import (
+    SPECS,
+    Update,
+    dispatched,
+    first_and_next,
+    update_from_kept,
+)
 from hopplus.learning.from_run import learner_from_run, learning_seats
 from hopplus.learning.learner import Learner, Learning
 from hopplus.learning.left_out import LeftOut
@@ -85,19 +91,21 @@ def train_side_by_side(
         learning, update = together.begin(found)
         compiled, unread, meetings = 0.0, list[Metrics](), Meetings(done)
         with _logging(together, done) as log, patient_interrupt() as interrupted:
-            for number in range(done + 1, config.updates + 1):
-                learning, metrics = update(learning)
-                unread.append(metrics)
+            for part in dispatched(update, learning, done, together.stops(done), interrupted):
+                unread += part.metrics
+                number = part.first + len(part.metrics) - 1
                 if not (together.keeps(number) or meetings.due(number)):
                     continue
                 for moment in log.write(number, unread):
+                    compiled = compiled or time.monotonic() - began
                     on_update(moment)
                 unread.clear()
-                compiled = compiled or time.monotonic() - began
+                if part.learning is None:
+                    continue
                 stop = meetings.stop(interrupted(), number)
                 if stop or together.keeps(number):
                     seconds = earlier + time.monotonic() - began
-                    together.save(number, learning, log.scores(), seconds)
+                    together.save(number, part.learning, log.scores(), seconds)
                 if stop and number < config.updates:
                     raise KeyboardInterrupt
         spent = time.monotonic() - began
@@ -149,8 +157,7 @@ class _Together:
         if found:
             learning = self.layout.place(found[0], SPECS) if self.layout else found[0]
             seeds = self.config.seeds * len(self.runs)
-            kept = kept_update(self.learner, self.config, seeds).load()
-            update: Update = kept or next_of(self.learner, self.config, seeds)
+            update = update_from_kept(self.learner, self.config, seeds)
         else:
             given = self.left_out.given() if self.left_out else ()
             learning, update = first_and_next(self.learner, self.config, *given)
@@ -168,6 +175,10 @@ class _Together:
         """Whether there is to be a checkpoint of that update."""
         due = number == self.config.updates or number % self.config.checkpoint_every == 0
         return due or number in self._stages
+
+    def stops(self, done: int) -> list[int]:
+        """All of these after so many updates."""
+        return [number for number in range(done + 1, self.config.updates + 1) if self.keeps(number)]
 
     def save(
         self, number: int, learning: Learning, scores: Sequence[float | None], seconds: float

@@ -23,14 +23,14 @@ LOSSES = {
 
 
 class Pace:
-    """Steps per second between one update and the next; the first has compilation in it."""
+    """Steps per second between one dispatch and the next; the first has compilation in it."""
 
     def __init__(self, steps: int, clock: Callable[[], float] = time.monotonic) -> None:
         self.steps, self._clock = steps, clock  # steps of an update, of all seeds
         self._last: float | None = None
 
     def lap(self, updates: int = 1) -> float | None:
-        """Call after each update, or after so many: None after the first."""
+        """Call after each dispatch of so many updates: None after the first."""
         now, before = self._clock(), self._last
         self._last = now
         return None if before is None else updates * self.steps / max(now - before, 1e-9)

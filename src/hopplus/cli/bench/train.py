@@ -17,7 +17,7 @@ from hopplus.cli.reading.options import check_options
 from hopplus.config import GameConfig, TrainConfig, default_game
 from hopplus.games import make_game
 from hopplus.games.game import board_size
-from hopplus.learning.compilation import first_and_next
+from hopplus.learning.compilation import Pacing, first_and_next
 from hopplus.learning.from_run import make_learner
 from hopplus.learning.learner import Learner
 from hopplus.presets import PRESETS
@@ -52,7 +52,7 @@ class TrainSpeed:
     """Steps per second of whole updates: play, views, returns, gradients, new episodes."""
 
     first_update_seconds: float  # compilation included
-    rate: float  # the median over updates, all seeds together
+    rate: float  # the median over dispatches, all seeds together
     best_rate: float
     flops: float  # per second, of the networks' matrix products alone
     peak_flops: float  # per second, of one large matrix product on this machine
@@ -66,11 +66,14 @@ def measure_train(config: TrainConfig, seconds: float) -> TrainSpeed:
     learning, _ = jax.block_until_ready(update(learning))
     first = time.perf_counter() - began
     rates: list[float] = []
-    until = time.perf_counter() + seconds
+    pacing, until = Pacing(), time.perf_counter() + seconds
     while time.perf_counter() < until or len(rates) < 5:
         began = time.perf_counter()
-        learning, _ = jax.block_until_ready(update(learning))
-        rates.append(config.ppo.steps * config.seeds / (time.perf_counter() - began))
+        count = pacing.count
+        learning, _ = jax.block_until_ready(update.several(learning, count))
+        spent = time.perf_counter() - began
+        pacing.took(count, spent)
+        rates.append(count * config.ppo.steps * config.seeds / spent)
     rate = float(np.median(rates))
     per_step = products_per_step(learner)
     return TrainSpeed(first, rate, max(rates), 2 * per_step * rate, peak_flops())
@@ -175,11 +178,10 @@ class Updating:
         self.advance(2)
 
     def advance(self, updates: int) -> float:
-        """Seconds of so many updates."""
+        """Seconds of so many updates, in one dispatch."""
         began = time.perf_counter()
-        for _ in range(updates):
-            self._learning, metrics = self._update(self._learning)
-        jax.block_until_ready((self._learning, metrics))
+        found = self._update.several(self._learning, updates)
+        self._learning, _ = jax.block_until_ready(found)
         return time.perf_counter() - began
 
 
