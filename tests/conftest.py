@@ -248,7 +248,7 @@ def shared_programs(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def share_programs(patch: pytest.MonkeyPatch) -> None:
     patch.setattr("hopplus.learning.train.first_and_next", _shared_first_and_next)
-    patch.setattr("hopplus.learning.train.next_of", _shared_next_of)
+    patch.setattr("hopplus.learning.train.update_from_kept", _shared_next_of)
 
 
 _copied = jax.jit(lambda tree: jax.tree.map(jnp.copy, tree))  # one program, not one for each shape

@@ -94,7 +94,7 @@ def test_it_goes_on_bit_for_bit(
         assert made_of(learner) == made_of(first)
         return update
 
-    monkeypatch.setattr("hopplus.learning.train.next_of", same)
+    monkeypatch.setattr("hopplus.learning.train.update_from_kept", same)
     train(open_run(folder / "half"))
     one, two = (saved_arrays(folder / name / "checkpoints/6") for name in ("whole", "half"))
     assert set(one) == set(two)

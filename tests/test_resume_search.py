@@ -37,7 +37,7 @@ def test_a_run_of_hop_goes_on_bit_for_bit(tmp_path: Path, monkeypatch: pytest.Mo
     update = Update(jit(repeated(learner.update_all)))  # compiled once, and quickly
     first = jit(learner.init_all)(seed_keys(config))
     monkeypatch.setattr("hopplus.learning.train.first_and_next", lambda *_: (first, update))
-    monkeypatch.setattr("hopplus.learning.train.next_of", lambda *_: update)
+    monkeypatch.setattr("hopplus.learning.train.update_from_kept", lambda *_: update)
     whole = new_run(tmp_path / "whole", config)
     train(whole)
     shutil.copytree(whole.path, tmp_path / "half")
