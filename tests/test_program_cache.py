@@ -166,7 +166,7 @@ def test_equal_learners_have_one_fingerprint(monkeypatch: pytest.MonkeyPatch) ->
     for changed in (
         replace(config, steps=2 * config.steps),
         replace(config, game=replace(config.game, seats=3)),
-        replace(config, ppo=replace(config.ppo, entropy_weight=0.02)),
+        replace(config, ppo=replace(config.ppo, clip=0.1)),
         replace(config, net=replace(config.net, hidden=32)),
     ):
         assert fingerprint(make_learner(changed, {})) != found
