@@ -278,7 +278,7 @@ def test_evaluation_is_the_same_with_and_without(kept: Path) -> None:
     game = make_game(replace(config, size=3, seats=2, hares=2, horizon=8))
     seating = seat_players("stag,hare", game)
     given = (game, seating, seating.init(jax.random.key(0)), jax.random.key(1), np.arange(5))
-    function = play_episodes.__wrapped__
+    function = vars(play_episodes)["__wrapped__"]
     found = [one(*given) for one in (KeptFunction(function), KeptFunction(function))]
     (path,) = kept.iterdir()
     assert path.name.startswith("play_episodes-")
