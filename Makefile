@@ -30,7 +30,7 @@ help:
 demo: .venv/package
 	rm -rf demo
 	$(BIN)/hopplus evaluate --players stag,stag,hare,random --episodes 10000
-	$(BIN)/hopplus ablate ladder --rungs ppo imagination --steps 2e5 --seeds 1 --runs demo --name ladder
+	$(BIN)/hopplus ablate ladder --rungs ppo imagination --steps 2.5e5 --seeds 1 --runs demo --name ladder
 	$(BIN)/hopplus evaluate demo/ladder/ppo --episodes 10000
 	$(BIN)/hopplus replay demo/ladder/ppo --out demo/ppo.gif
 	$(BIN)/hopplus report demo/ladder/ppo --out demo/report.html

@@ -28,7 +28,7 @@ from hopplus.program_cache import SWITCH
 from hopplus.report.page import Page, Section
 from hopplus.runtime import device_line
 
-STARTS = {"cold": {}, "traced": {SWITCH: "0"}, "warm": {}}
+STARTS: dict[str, dict[str, str]] = {"cold": {}, "traced": {SWITCH: "0"}, "warm": {}}
 EVENTS = {
     "jaxpr_trace_duration": "trace",
     "jaxpr_to_mlir_module_duration": "lower",

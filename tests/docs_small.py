@@ -39,6 +39,7 @@ SMALL = {
     "hopplus train hop-plus-memory": f"--held-out {_MOST}",
     "hopplus train belief --parts opponent belief world imagination": f"--held-out {_MOST}",
     "hopplus train ppo --game jaxmarl": "--game.horizon 16",  # else no episode would end
+    "python -m benchmarks.first_update": "--presets ppo --starts cold",
     "hopplus evaluate": "--episodes 64 --games 64",
     "hopplus evaluate runs/first --seats run,hare,hare,hare --search": _SEARCH,
     "hopplus replay runs/first --search": _SEARCH,

@@ -166,7 +166,7 @@ def test_equal_learners_have_one_fingerprint(monkeypatch: pytest.MonkeyPatch) ->
     for changed in (
         replace(config, steps=2 * config.steps),
         replace(config, game=replace(config.game, seats=3)),
-        replace(config, ppo=replace(config.ppo, entropy_weight=0.02)),
+        replace(config, ppo=replace(config.ppo, clip=0.1)),
         replace(config, net=replace(config.net, hidden=32)),
     ):
         assert fingerprint(make_learner(changed, {})) != found
@@ -278,7 +278,7 @@ def test_evaluation_is_the_same_with_and_without(kept: Path) -> None:
     game = make_game(replace(config, size=3, seats=2, hares=2, horizon=8))
     seating = seat_players("stag,hare", game)
     given = (game, seating, seating.init(jax.random.key(0)), jax.random.key(1), np.arange(5))
-    function = play_episodes.__wrapped__
+    function = vars(play_episodes)["__wrapped__"]
     found = [one(*given) for one in (KeptFunction(function), KeptFunction(function))]
     (path,) = kept.iterdir()
     assert path.name.startswith("play_episodes-")

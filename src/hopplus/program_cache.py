@@ -17,7 +17,7 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import equinox as eqx
 import jax
@@ -27,6 +27,7 @@ from jax.experimental import serialize_executable
 from hopplus.fingerprint import NoFingerprint, fingerprint
 from hopplus.runtime import cache_folder
 
+Function = TypeVar("Function", bound=Callable[..., Any])
 SWITCH = "HOPPLUS_PROGRAMS"  # an environment variable; 0 keeps and reads nothing
 ENDING = ".program"
 MOST_FILES, MOST_BYTES = 64, 512 * 2**20  # those that were not used for longest go first
@@ -83,6 +84,12 @@ class KeptProgram:
         return program
 
 
+def kept_jit(function: Function) -> Function:
+    """As `eqx.filter_jit`, for functions of positions alone, with programs that are kept."""
+    compiled: Any = KeptFunction(function)
+    return compiled  # type: ignore[no-any-return]
+
+
 class KeptFunction:
     """A function compiled as by `eqx.filter_jit`, arrays traced and all else static, whose programs
     are kept."""
@@ -93,6 +100,7 @@ class KeptFunction:
         self._programs: dict[Any, Callable[..., Any]] = {}
 
     def __call__(self, *given: Any) -> Any:
+        """The function of these, which are given by their places."""
         leaves, tree = jax.tree.flatten(given)
         dynamic = [one for one in leaves if isinstance(one, jax.Array | np.ndarray)]
         if any(map(_is_elsewhere, dynamic)):

@@ -13,7 +13,7 @@ from hopplus.evaluation.statistics import Estimate, estimate
 from hopplus.games.game import Game
 from hopplus.play.rollout import rollout, start
 from hopplus.play.seating import Seating
-from hopplus.program_cache import KeptFunction
+from hopplus.program_cache import kept_jit
 from hopplus.types import Params, Trajectory
 
 
@@ -47,7 +47,7 @@ def first_episodes(trajectory: Trajectory, number: int = 0) -> Episodes:
     )
 
 
-@KeptFunction
+@kept_jit
 def play_episodes(
     game: Game,
     seating: Seating,

@@ -19,6 +19,7 @@ from hopplus.diagnosis.probe import fit_probe, project
 from hopplus.models.goal import GoalPart
 from hopplus.models.nets import binary_loss
 from hopplus.players.scripted import drawn_from
+from hopplus.program_cache import kept_jit
 from hopplus.recorded.models import Setting
 from hopplus.recorded.samples import Sampler, Source
 from hopplus.types import Params, Sample
@@ -41,7 +42,7 @@ class GoalSamples(eqx.Module):
     visited: Any  # [H * W] bool, where the seat is within the next steps; nowhere if it leaves
 
 
-@eqx.filter_jit
+@kept_jit
 def _samples(
     part: GoalPart, sampler: Sampler, params: Params, source: Source, steps: np.ndarray
 ) -> GoalSamples:

@@ -12,7 +12,6 @@ Three observers, none of whom can be beaten by a model that knows as little:
 
 from dataclasses import dataclass
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -22,6 +21,7 @@ from hopplus.diagnosis.models.heldout import HeldOut
 from hopplus.games.game import Game
 from hopplus.players.player import Player
 from hopplus.players.scripted import Scripted, drawn_from, scripted
+from hopplus.program_cache import kept_jit
 from hopplus.recorded.record import view_at
 from hopplus.recorded.samples import Source
 
@@ -77,7 +77,7 @@ def observe(held: HeldOut) -> dict[str, Observer]:
     return {name: Observer(p, truth) for name, p in weighed.items()}
 
 
-@eqx.filter_jit
+@kept_jit
 def _distributions(
     game: Game, players: tuple[Player, ...], source: Source, steps: np.ndarray
 ) -> jax.Array:

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import equinox as eqx
 import jax
 import numpy as np
 
@@ -20,12 +19,13 @@ from hopplus.diagnosis.models.heldout import HeldOut
 from hopplus.diagnosis.models.measures import Measures
 from hopplus.diagnosis.models.observers import Observer, observe
 from hopplus.evaluation.replay.watch import LEAST, Watched
+from hopplus.program_cache import kept_jit
 from hopplus.recorded.models import Setting
 from hopplus.recorded.samples import Sampler, Source
 from hopplus.types import Params
 
 
-@eqx.filter_jit
+@kept_jit
 def _predictions(
     sampler: Sampler, params: Params, prior_params: Params, source: Source, steps: np.ndarray
 ) -> jax.Array:

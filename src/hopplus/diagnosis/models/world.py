@@ -15,6 +15,7 @@ from hopplus.diagnosis.models.heldout import HeldOut
 from hopplus.diagnosis.models.measures import Measures
 from hopplus.games.game import Game
 from hopplus.models.world import Prediction, World, imagined, stepped
+from hopplus.program_cache import kept_jit
 from hopplus.recorded.models import Setting
 from hopplus.recorded.samples import Sampler, Source
 from hopplus.types import Params, Sample, View
@@ -89,7 +90,7 @@ def consistent(before: jax.Array, settled: jax.Array, gone: jax.Array) -> dict[s
     }
 
 
-@eqx.filter_jit
+@kept_jit
 def _errors(
     sampler: Sampler, world: World, source: Source, steps: np.ndarray, real: np.ndarray
 ) -> tuple[Errors, jax.Array, jax.Array]:
@@ -125,7 +126,7 @@ def _errors(
     return flat[0], flat[1], total
 
 
-@eqx.filter_jit
+@kept_jit
 def _open_loop(
     sampler: Sampler, world: World, source: Source, steps: np.ndarray
 ) -> tuple[jax.Array, ...]:
@@ -158,7 +159,7 @@ def _open_loop(
     return jax.lax.map(one, steps, batch_size=1024)
 
 
-@eqx.filter_jit
+@kept_jit
 def _predicted(
     sampler: Sampler, world: World, source: Source, steps: np.ndarray
 ) -> tuple[Sample, Prediction]:

@@ -1,6 +1,5 @@
 """One episode as pictures, from the first position to the last."""
 
-import equinox as eqx
 import jax
 import numpy as np
 
@@ -10,10 +9,11 @@ from hopplus.games.layout import write
 from hopplus.games.render import Frame
 from hopplus.play.rollout import Play, rollout, states_after
 from hopplus.play.seating import Seating
+from hopplus.program_cache import kept_jit
 from hopplus.types import Params, State, Trajectory
 
 
-@eqx.filter_jit
+@kept_jit
 def _play(
     game: Game, seating: Seating, params: tuple[Params, ...], play: Play
 ) -> tuple[Trajectory, State]:

@@ -15,6 +15,7 @@ from hopplus.play.rollout import Play, rollout, states_after
 from hopplus.play.seating import Seating, Sitter
 from hopplus.players.mixture import Mixture
 from hopplus.players.player import Player
+from hopplus.program_cache import kept_jit
 from hopplus.types import Params, State, Trajectory, View
 
 LEAST = 1e-9  # probability of what was thought impossible, so that it has a logarithm
@@ -125,7 +126,7 @@ def watch(game: Game, seating: Seating, params: tuple[Params, ...], plays: Play)
     return watch_steps(game, seating, params, plays, game.horizon)[1]
 
 
-@eqx.filter_jit
+@kept_jit
 def watch_steps(
     game: Game, seating: Seating, params: tuple[Params, ...], plays: Play, steps: int
 ) -> tuple[Play, Watched]:
