@@ -23,6 +23,7 @@ import docs_small
 from benchmarks.breakdown import Breakdown
 from benchmarks.faults import FaultBench
 from benchmarks.methods import MethodsBench
+from benchmarks.peers import Peers
 from benchmarks.pretrained import PretrainedBench
 from benchmarks.report import ReportBench
 from benchmarks.soak import SoakBench
@@ -246,7 +247,8 @@ class _Page(HTMLParser):
 def known_options() -> set[str]:
     """The options of all commands, as `--help-all` has them; presets have the same."""
     found: set[str] = {"--help", "--help-all"}
-    for kind in (Breakdown, FaultBench, MethodsBench, PretrainedBench, ReportBench, SoakBench):
+    benches = (Breakdown, FaultBench, MethodsBench, Peers, PretrainedBench, ReportBench, SoakBench)
+    for kind in benches:
         found |= {f"--{one.name.replace('_', '-')}" for one in fields(kind)}
     for name in COMMANDS:
         inner = [[name, part] for part in SUBCOMMANDS.get(name, ())] or [[name]]

@@ -121,6 +121,8 @@ _TWO = (
 # Not run, and why. What hopplus itself is asked is still read as a command line.
 NOT_RUN = {
     "pip install .": "installs",
+    "python -m benchmarks.peers --ippo ../JaxMARL/baselines/IPPO/ippo_ff_mpe.py"
+    " --games 1024 16384": "needs a clone of JaxMARL; tests/test_bench_peers.py stands in",
     "pip install tensorboard": "installs",
     "pip install hopplus[jaxmarl]": "installs",
     "pip install hopplus[ray]": "installs",

@@ -11,6 +11,8 @@ from hopplus.models.part import Metrics
 from hopplus.players.context.context import Context
 from hopplus.types import Memory, Params, View
 
+MOST_SHUFFLED = 2**20  # rows, which leaves twelve random bits to each
+
 
 class Batch(eqx.Module):
     """Steps of play to learn from, [M, ...]."""
@@ -66,11 +68,27 @@ def minibatch_rows(
     game's steps together and in their order. Games that do not divide are left out this time.
     """
     if not whole_games:
-        return jax.random.permutation(key, rows).reshape(minibatches, -1)
+        return shuffled(key, rows).reshape(minibatches, -1)
     kept = games - games % minibatches
-    chosen = jax.random.permutation(key, games)[:kept].reshape(minibatches, 1, -1)
+    chosen = shuffled(key, games)[:kept].reshape(minibatches, 1, -1)
     first_rows = jnp.arange(0, rows, games)[None, :, None]
     return (first_rows + chosen).reshape(minibatches, -1)
+
+
+def shuffled(key: jax.Array, count: int) -> jax.Array:
+    """[count] int32, the numbers below it in an order good enough for parts.
+
+    Each is sorted with random bits above its own: one array, once. `jax.random.permutation` sorts
+    pairs, twice, which on CPU took a quarter of the time of all passes over a batch. Numbers whose
+    random bits are alike stay in their order, which matters to none but those at the border of two
+    parts; where too few random bits are left, it is JAX's.
+    """
+    if count > MOST_SHUFFLED:
+        return jax.random.permutation(key, count)
+    own = jnp.uint32((1 << (count - 1).bit_length()) - 1)
+    numbers = jnp.arange(count, dtype=jnp.uint32)
+    mixed = jnp.sort((jax.random.bits(key, (count,)) & ~own) | numbers)
+    return (mixed & own).astype(jnp.int32)
 
 
 def mean_of(values: jax.Array, mask: jax.Array) -> jax.Array:
