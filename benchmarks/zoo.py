@@ -1,0 +1,169 @@
+"""Make the zoo: the trained players that come with the package (`make zoo`).
+
+Each is trained by the command that its manifest tells, with a seed that was chosen before anybody
+looked. What only training needs is left behind, and the log is thinned to its returns.
+"""
+
+import hashlib
+import json
+import shlex
+import shutil
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+from benchmarks import main
+from hopplus import cli
+from hopplus.api.studies import evaluate
+from hopplus.cli.paged import show
+from hopplus.cli.reading.options import check_options
+from hopplus.config import ConfigError
+from hopplus.report.page import Column, Page, make_table
+from hopplus.runs.checkpoint import MANIFEST, PLAYERS, file_of, read_record, steps_of, write_durably
+from hopplus.runs.folder import RunError, RunFolder
+from hopplus.runs.zoo import FOLDER
+from hopplus.runs.zoo import MANIFEST as ZOO_MANIFEST
+
+# Small nets, as the package carries them.
+_SMALL = "--net.hidden 64 --memory.size 32 --opponent.net.hidden 32"
+_LOGGED = ("update", "steps", "episodes", "return_sum")  # what is left of a log
+MOST_UPDATES = 60  # that the log keeps
+
+
+class Entry(NamedTuple):
+    """One of the zoo."""
+
+    about: str
+    options: str  # of `hopplus train`
+
+    def command(self, name: str) -> str:
+        return f"hopplus train {self.options} --seed 0 --name {name}"
+
+
+ENTRIES = {
+    "stag-hunt-4x4": Entry(
+        "Stag-Hunt, 4x4: PPO self-play, one player for all seats", "ppo-shared --steps 1e6"
+    ),
+    "stag-hunt-4x4-hop-plus": Entry(
+        "Stag-Hunt, 4x4: HOP+, which infers goals and foresees you",
+        "hop-plus --ppo.parameters shared --steps 5e5",
+    ),
+    "stag-hunt-4x4-hop": Entry(
+        "Stag-Hunt, 4x4: HOP, which has a belief about you and searches",
+        "hop --ppo.parameters shared --steps 3e5",
+    ),
+    "stag-hunt-8x8": Entry(
+        "Stag-Hunt, 8x8: HOP+ with a memory, learned among a population",
+        f"hop-plus-memory --game.size 8 {_SMALL} --steps 3e6",
+    ),
+    "snowdrift": Entry(
+        "Snowdrift, 8x8: HOP+ with a memory, learned among a population",
+        f"hop-plus-memory --game snowdrift-v1 {_SMALL} --steps 3e6",
+    ),
+    "coin": Entry(
+        "Coin game, 5x5: HOP+ with a memory, learned among a population",
+        f"hop-plus-memory --game coin-v1 {_SMALL} --steps 3e6",
+    ),
+}
+COLUMNS: dict[str | Column, Any] = {
+    "name": lambda one: one["name"],
+    "about": lambda one: one["about"],
+    "return": lambda one: f"{one['return']:.3f}",
+    "KB": lambda one: f"{one['bytes'] / 1024:.0f}",
+}
+
+
+@dataclass(frozen=True)
+class MakeZoo:
+    """Train the players of the zoo, those that are not there or those that are named, and write
+    its manifest."""
+
+    only: tuple[str, ...] = ()
+    """Which of them, even if they are there."""
+    out: Path = FOLDER
+    """Where the zoo is."""
+    episodes: int = 1000
+    """Episodes by which each is measured, as `hopplus evaluate zoo:NAME` does."""
+    json: bool = False
+    """Print JSON instead of a table."""
+
+    def run(self) -> int:
+        check_options(episodes=self.episodes)
+        if unknown := [name for name in self.only if name not in ENTRIES]:
+            raise ConfigError(f"no {unknown[0]!r} in the zoo, only {', '.join(ENTRIES)}")
+        self.out.mkdir(parents=True, exist_ok=True)
+        for name in self.only or ENTRIES:
+            if self.only or not (self.out / name).exists():
+                self._train(name)
+        found = [{"name": name, **_facts(self.out / name)} for name in self._there]
+        manifest = {one["name"]: {**one} for one in found}
+        for one in manifest.values():
+            del one["name"]
+        write_durably(self.out / ZOO_MANIFEST, json.dumps(manifest, indent=1).encode() + b"\n")
+        table = make_table(f"The zoo in {self.out}", COLUMNS, found)
+        return show(Page("zoo", "", sections=[table], payload=manifest), as_json=self.json)
+
+    @property
+    def _there(self) -> list[str]:
+        return [name for name in ENTRIES if (self.out / name / "result.json").exists()]
+
+    def _train(self, name: str) -> None:
+        with TemporaryDirectory() as folder:
+            words = shlex.split(ENTRIES[name].command(name))[1:]
+            if cli.main([*words, "--runs", folder]):
+                raise RunError(f"{name} could not be trained")
+            run = RunFolder(Path(folder) / name)
+            told = evaluate(run.path, episodes=self.episodes).record.mean_return.episodes
+            measured = {"episodes": self.episodes, "return": told.mean}
+            shutil.rmtree(self.out / name, ignore_errors=True)
+            keep(run, self.out / name, ENTRIES[name].command(name), measured)
+
+
+def keep(run: RunFolder, out: Path, command: str, measured: Mapping[str, Any]) -> None:
+    """Copy of a finished run what those need who play with it, or look at it."""
+    step = steps_of(run.checkpoints)[-1]
+    newest, kept = run.checkpoints / str(step), out / "checkpoints" / str(step)
+    kept.mkdir(parents=True)
+    shutil.copy(newest / file_of(PLAYERS), kept)
+    facts = read_record(newest / MANIFEST)
+    facts["sha256"] = {PLAYERS: facts["sha256"][PLAYERS]}
+    _write(kept / MANIFEST, facts)
+    _write(out / "config.json", run.facts() | {"command": shlex.split(command)})
+    result = run.result()
+    assert result is not None
+    _write(out / "result.json", result | {"evaluated": measured})
+    lines = [{name: one[name] for name in _LOGGED} for one in run.metrics()]
+    thinned = [lines[-1 - place] for place in range(0, len(lines), -(-len(lines) // MOST_UPDATES))]
+    text = "".join(json.dumps(line) + "\n" for line in reversed(thinned))
+    write_durably(out / "metrics.jsonl", text.encode())
+
+
+def _write(path: Path, record: Mapping[str, Any]) -> None:
+    write_durably(path, json.dumps(record, indent=1).encode() + b"\n")
+
+
+def _facts(folder: Path) -> dict[str, Any]:
+    """What the manifest tells of one."""
+    run = RunFolder(folder)
+    result, name = run.result(), folder.name
+    assert result is not None
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {
+        "about": ENTRIES[name].about,
+        "command": ENTRIES[name].command(name),
+        "return": result["evaluated"]["return"],
+        "episodes": result["evaluated"]["episodes"],
+        "hardware": run.facts()["hardware"],
+        "bytes": sum(path.stat().st_size for path in files),
+        "sha256": {
+            path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
+            for path in files
+        },
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main(MakeZoo))
