@@ -37,7 +37,8 @@ def test_what_a_seat_thinks_in_words() -> None:
         "2 does left, given 100%",
     ]
     inferred = deepcopy(REPLAY) | {"goals": "inferred"}
-    assert "  goal 0.9 0.1" in panel(inferred, inferred["episodes"][0], 0, 0)
+    read = panel(inferred, inferred["episodes"][0], 0, 0)
+    assert "  goes for stag 60% (row 1, column 3)" in read
 
 
 def test_wide_screens_have_both_side_by_side_and_narrow_ones_fold() -> None:

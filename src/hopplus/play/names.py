@@ -2,9 +2,10 @@
 
 `runs/a`, `runs/a#1`, `runs/a@2`, `runs/a#1~0.5@2` are of a run: behind a `#` stands one of its
 seeds, as tables show them, behind a `~` the share of its training that was done, behind an `@` one
-of its seats. `zoo:coin` is a run that comes with the package. `player.safetensors` is a file that `hopplus export` wrote. All other names are of
-presets, where one may learn first, or of players that have not learned, which `players.scripted`
-knows: `stag`, or somebody's own as `module:function`.
+of its seats. `zoo:coin` is a run that comes with the package. `player.safetensors` is a file that
+`hopplus export` wrote. All other names are of presets, where one may learn first, or of players
+that have not learned, which `players.scripted` knows: `stag`, or somebody's own as
+`module:function`.
 """
 
 import re
@@ -110,7 +111,11 @@ def kind_of(name: str) -> Kind:
     """What one name means; those of a mixture are asked about one by one."""
     if name.endswith(PLAYER_FILE):
         return Kind.FILE
-    if is_of_zoo(name) or any(mark in name for mark in ("/", *MARKS)) or (_exists(Path(name) / "config.json")):
+    if (
+        is_of_zoo(name)
+        or any(mark in name for mark in ("/", *MARKS))
+        or (_exists(Path(name) / "config.json"))
+    ):
         return Kind.RUN
     return Kind.PRESET if name in PRESETS else Kind.PLAYER
 

@@ -165,11 +165,15 @@ class Session:
         if look is None or seat == person:
             return None
         place = person - (person > seat)  # among those who are not this seat
-        about, predicted = look["about"], look["predicted"]
+        about, predicted, after = look["about"], look["predicted"], look["after"]
+        target = after[place] if after else None
+        if target and not (self.over or self.table.game.sees_all):
+            target = target | {"cell": None}  # it may be out of the person's sight
         return {
             "value": look["value"],
             "about": about[place] if about else None,
             "predicted": predicted[place] if predicted else None,
+            "after": target,
         }
 
     def _in_sight(self, moment: Plain) -> Plain:
