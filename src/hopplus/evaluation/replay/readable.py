@@ -11,13 +11,11 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-import numpy as np
-
 from hopplus.games.game import Game, kinds_seen
 from hopplus.games.grid import MOVES, STAY
 
 STEPS = MOVES[:STAY]
-LIKELY = 0.5  # how probable a thing must be to be named as the one
+LIKELY = 0.5  # what a thing must be beyond, to be named as the one
 Cell = tuple[int, int]
 
 
@@ -37,13 +35,19 @@ def distances(shape: Cell, obstacles: frozenset[Cell], to: Cell) -> dict[Cell, i
 
 
 def foreseen_targets(
-    game: Game, board: dict[str, Any], seat: int, predicted: Sequence[float]
+    game: Game,
+    board: dict[str, Any],
+    seat: int,
+    predicted: Sequence[float],
+    legal: Sequence[bool],
 ) -> dict[str, Any] | None:
-    """What the predicted actions [A] of a seat say that it is after on a board.
+    """What the predicted actions [A] of a seat say that it is after on a board, where so [A] may be
+    done.
 
-    `kinds` [K], as the seat calls them: the probability of doing next what would lead to the
-    nearest thing of that kind, None where there is none. `cell` is where the likeliest thing lies,
-    the nearest of these, and None where none is likelier than not; `share` is its probability.
+    `kinds` [K], as the seat calls them: how likely it does next what leads to the nearest thing of
+    that kind, None where there is none. `cell` is where the likeliest thing lies, the nearest of
+    these, and None where none is likelier than not; `share` is how likely. All beyond chance, as
+    Cohen's kappa has it: 0 for whom every legal action is alike, and 1 for certain.
     """
     here = board["seats"][seat]
     if here is None:
@@ -51,28 +55,29 @@ def foreseen_targets(
     start: Cell = (here[0], here[1])
     walls = frozenset((row, column) for row, column in board["obstacles"])
     called, targets = kinds_seen(game, seat), list(game.targets.values())
+
+    def likely(acts: set[int]) -> float:
+        chance = sum(legal[act] for act in acts) / sum(legal)
+        found = sum(predicted[act] for act in acts)
+        return round(max(0.0, float(found - chance) / (1 - chance)), 4) if chance < 1 else 0.0
+
     nearest: dict[int, tuple[int, set[int]]] = {}  # by kind: steps to it, and what leads there
-    best: tuple[float, int, list[int]] | None = None
+    best: tuple[float, int, list[int]] = (LIKELY, 0, [])
     for thing in board["targets"]:
         steps = distances(game.shape[:2], walls, tuple(thing["cell"]))
         if start not in steps:
             continue
         acts = _leading(steps, start, targets[thing["kind"]].action)
-        share = float(sum(predicted[act] for act in acts))
         kind, far = int(called[thing["kind"]]), steps[start]
         least, same = nearest.get(kind, (far, set()))
         if far <= least:
             nearest[kind] = far, acts | (same if far == least else set())
-        if best is None or (share, -far) > best[:2]:
+        if (share := likely(acts)) > LIKELY and (share, -far) > best[:2]:
             best = share, -far, thing["cell"]
-    kinds: list[float | None] = [None] * len(targets)
-    for kind, (_, acts) in nearest.items():
-        kinds[kind] = round(float(np.sum([predicted[act] for act in acts])), 4)
-    likely = best is not None and best[0] > LIKELY
     return {
-        "kinds": kinds,
-        "cell": best[2] if best and likely else None,
-        "share": round(best[0], 4) if best and likely else None,
+        "kinds": [likely(nearest[k][1]) if k in nearest else None for k in range(len(targets))],
+        "cell": best[2] or None,
+        "share": best[0] if best[2] else None,
     }
 
 

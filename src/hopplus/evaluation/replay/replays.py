@@ -233,7 +233,7 @@ class _Seat:
             "legal": seen.legal[step, seat].tolist(),
             "about": self._by_other(self.about[step]) if self.about is not None else None,
             "predicted": predicted,
-            "after": self._after(board, predicted) if predicted else None,
+            "after": self._after(step, board, predicted) if predicted else None,
             "visits": rounded(self.ahead.visits[step]) if self.ahead else None,
             "line": self._line(step),
         }
@@ -247,10 +247,13 @@ class _Seat:
         present, expected = self.seen.trajectory.present[step], self.seen.expected[step, self.seat]
         return [rounded(expected[o]) if present[o] else None for o in self.others]
 
-    def _after(self, board: Plain, predicted: list[Any]) -> list[Plain | None]:
+    def _after(self, step: int, board: Plain, predicted: list[Any]) -> list[Plain | None]:
         """[N - 1] what each other is foreseen to go for."""
-        pairs = zip(self.others, predicted, strict=True)
-        return [foreseen_targets(self.game, board, o, acts) if acts else None for o, acts in pairs]
+        legal = self.seen.legal[step]
+        return [
+            foreseen_targets(self.game, board, other, acts, legal[other]) if acts else None
+            for other, acts in zip(self.others, predicted, strict=True)
+        ]
 
     def _line(self, step: int) -> list[Plain] | None:
         if self.ahead is None or not self.ahead.there[step].any():

@@ -180,7 +180,7 @@ class Play {
       const text = say(right ? "Foreseen of you; ● is what you did: foreseen." : "Foreseen of you; ● is what you did: not foreseen.");
       return [make("div", { class: "opinion", "data-seat": seat }, make("h4", {}, this.board.tokenOf(seat), this.nameOf(seat)),
         opinion.value === null ? null : make("p", { class: "small value" }, `${say("expects for itself")} ${short(opinion.value)}`),
-        ...goals(this.game, opinion.about, opinion.after, say("Believes that you are after"), say("Foresees that you go for")),
+        ...goals(this.game, opinion.about, opinion.after, say("Believes that you are after"), say("Foresees that you go for; 0 is chance")),
         ...foreseen(this.game, opinion.predicted, act, text), this.share(seat))];
     });
     const nothing = make("p", { class: "small" }, say("Nobody here has thoughts that can be shown."));

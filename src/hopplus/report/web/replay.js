@@ -221,7 +221,7 @@ class Replay {
     const right = action !== null && predicted?.[action] === Math.max(...predicted ?? []);
     const text = action === null ? say("Foreseen actions.") : say(right ? "Foreseen actions; ● is what it did: foreseen." : "Foreseen actions; ● is what it did: not foreseen.");
     return make("div", { class: "other" }, make("h4", {}, this.board.tokenOf(seat), this.replay.players[seat]),
-      ...goals(this.replay, about, after, say("Believed to be after"), say("Foreseen to go for")),
+      ...goals(this.replay, about, after, say("Believed to be after"), say("Foreseen to go for; 0 is chance")),
       ...foreseen(this.replay, predicted, action, text));
   }
 }
