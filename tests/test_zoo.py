@@ -73,7 +73,8 @@ def test_nothing_is_written_there(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     before = {path: path.stat().st_mtime_ns for path in FOLDER.rglob("*")}
-    refused(f"resume {FIRST} --steps 9e6", "stays as it is", capsys)
+    refused(f"resume {FIRST} --steps 9e6", "without what only training needs", capsys)
+    refused(f"diagnose seats {FIRST}", "without what only training needs", capsys)
     assert main(["report", FIRST, "--quick"]) == 0
     assert (tmp_path / "report.html").exists()
     assert {path: path.stat().st_mtime_ns for path in FOLDER.rglob("*")} == before

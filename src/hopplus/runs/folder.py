@@ -101,12 +101,11 @@ class RunFolder:
         return Path() if in_zoo(self.path) else self.path
 
     def check_own(self) -> None:
-        """Raise `ConfigError` if it came with the package: it stays as it is."""
+        """Raise `ConfigError` if it came with the package: it cannot go on training."""
         if in_zoo(self.path):
-            name = self.path.name
             raise ConfigError(
-                f"{ZOO}{name} came with hopplus and stays as it is: hopplus list zoo has the"
-                " command that begins a run like it"
+                f"{ZOO}{self.path.name} came with hopplus, without what only training needs:"
+                " hopplus list zoo has the command that trains one like it"
             )
 
     def facts(self) -> dict[str, Any]:

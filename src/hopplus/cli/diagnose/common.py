@@ -32,7 +32,6 @@ from hopplus.report.page import Page, Section
 from hopplus.report.terminal import print_sections
 from hopplus.runs.checkpoint import write_durably
 from hopplus.runs.folder import RunFolder, clear_errors, open_run
-from hopplus.runs.zoo import is_of_zoo
 
 FAULT_HELP = f"Build a fault into the preset, to see it found: {', '.join(FAULTS)}."
 MARKS = {"fine": "good", "fault": "bad", "unknown": "unknown"}  # as pages name them
@@ -100,6 +99,7 @@ class Diagnosing:
             raise ConfigError(f"{neither(self.subject)}; presets are {', '.join(PRESETS)}")
         self._refuse_training("a run has its own: it is for presets")
         run = open_run(Path(self.subject))
+        run.check_own()  # a diagnosis goes on training
         seat_names(run.config())  # a run of training, not of one model
         return Opened(run.config(), find_fault(None, run.config()), run)
 
@@ -129,8 +129,8 @@ class Diagnosing:
 
     def _page(self, name: str) -> Path:
         """Where the page goes: into the run, unless a folder is given."""
-        here = self._is_preset or is_of_zoo(self.subject) or not Path(self.subject).exists()
-        return (self.out or (Path() if here else Path(self.subject)) / "diagnosis") / name
+        run = Path(self.subject) if not self._is_preset and Path(self.subject).exists() else Path()
+        return (self.out or run / "diagnosis") / name
 
 
 def make_page(name: str, found: Diagnosis, sections: Sequence[Section]) -> Page:
