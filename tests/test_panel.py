@@ -36,6 +36,9 @@ def test_what_a_seat_thinks_in_words() -> None:
         "0 does stay, given 100%",
         "2 does left, given 100%",
     ]
+    unsure = deepcopy(REPLAY["episodes"][0])
+    unsure["steps"][0]["looks"][0]["about"] = [[0.5, 0.2, 0.3]]
+    assert "  is after stag 50%, hare 20%, none 30%" in panel(REPLAY, unsure, 0, 0)
     inferred = deepcopy(REPLAY) | {"goals": "inferred"}
     read = panel(inferred, inferred["episodes"][0], 0, 0)
     assert "  goes for stag 60% (row 1, column 3)" in read

@@ -17,7 +17,9 @@ import pytest
 import hopplus.cli.play.server as serving_module
 from hopplus.cli import parse
 from hopplus.cli.play.server import Server
+from hopplus.config import CoinConfig, SnowdriftConfig, StagHuntConfig
 from hopplus.evaluation.replay.session import Session
+from hopplus.games import make_game
 from hopplus.recorded.dataset import open_data
 from hopplus.report.translations import Sentence, Translations, chinese
 from refusals import refused
@@ -192,8 +194,9 @@ def test_everything_on_the_page_has_chinese(monkeypatch: pytest.MonkeyPatch) -> 
     page = play_page(table, "zh")
     assert page.sections[0].title == "对局"
     assert asked - set(chinese()) == set()
-    names = [*table.game.action_names, *table.game.targets]
-    assert set(names) <= set(chinese())
+    for config in (StagHuntConfig(), SnowdriftConfig(), CoinConfig()):
+        game = make_game(config)
+        assert {*game.action_names, *game.targets, game.describe()[0]} <= set(chinese())
 
 
 # The command

@@ -63,11 +63,11 @@ def _others(replay: Plain, moment: Plain, look: Plain, seat: int) -> Iterator[st
             continue
         yield f"{other} {_expected(replay, moment['acts'][other], look['predicted'], place)}"
         about, after = (look[name] and look[name][place] for name in ("about", "after"))
-        if about and replay["goals"] == "belief":
+        if about and replay["goals"] == "belief" and len(about) > 1:
             yield f"  is after {_kinds(replay, about)}"
         elif after:
             yield f"  goes for {_kinds(replay, after['kinds'])}{_where(after['cell'])}"
-        elif about:
+        elif about and replay["goals"] != "belief":
             yield "  goal " + " ".join(f"{number:.1f}" for number in about)
 
 
@@ -83,8 +83,8 @@ def _expected(replay: Plain, act: int, predicted: Any, place: int) -> str:
 
 
 def _kinds(replay: Plain, shares: list[float | None]) -> str:
-    """How likely each kind of thing is; of some there is none."""
-    pairs = zip(replay["kinds"], shares, strict=True)
+    """How likely each kind of thing is, or none of them; of some there may be none."""
+    pairs = zip([*replay["kinds"], "none"], shares, strict=False)
     return ", ".join(f"{kind} {share:.0%}" for kind, share in pairs if share is not None)
 
 

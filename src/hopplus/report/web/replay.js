@@ -18,10 +18,11 @@ function share(name, part, kind, marks = {}) {
 /** What someone is thought to be after: chances that are believed, or what its foreseen actions lead to. */
 function goals(replay, about, after, believed, read) {
   const rows = (text, parts) => [make("p", { class: "small" }, text),
-    ...parts.map((part, kind) => share(say(String(replay.kinds[kind] ?? kind)), part, "about"))];
-  if (about && replay.goals === "belief") return rows(believed, about);
+    ...parts.map((part, kind) => share(say(String(replay.kinds[kind] ?? "none of them")), part, "about"))];
+  const belief = about && replay.goals === "belief";
+  if (belief && about.length > 1) return rows(believed, about); // of a single kind there is nothing to believe
   const made = after ? rows(read, after.kinds) : [];
-  if (about) { // for those who want to know: nobody can read them
+  if (about && !belief) { // for those who want to know: nobody can read them
     made.push(make("details", { class: "small" }, make("summary", {}, say("inferred goal, {n} numbers", { n: about.length })), about.map(short).join(" ")));
   }
   return made;
