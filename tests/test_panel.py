@@ -31,7 +31,8 @@ def test_what_a_seat_thinks_in_words() -> None:
     assert panel(REPLAY, REPLAY["episodes"][0], 2, 1)[1:] == ["has left the board"]
     assert panel(REPLAY, REPLAY["episodes"][0], 3, 0)[1:] == ["the episode is over"]
     third = moment([[0, 0], [1, 1], [1, 2]], [None, THINKS | {"line": None}, None], [4, 3, 2])
-    third["looks"][1] |= {"predicted": [[0, 0, 0, 0, 1], [0, 0, 1, 0, 0]], "about": None}
+    third["looks"][1] |= {"predicted": [[0, 0, 0, 0, 1], [0, 0, 1, 0, 0]]}
+    third["looks"][1] |= {"about": None, "after": None}
     assert panel(REPLAY, REPLAY["episodes"][0] | {"steps": [third]}, 0, 1)[-2:] == [
         "0 does stay, given 100%",
         "2 does left, given 100%",
