@@ -8,6 +8,7 @@ import hashlib
 import json
 import shlex
 import shutil
+import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,10 +17,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 from benchmarks import main
-from hopplus import cli
-from hopplus.api.studies import evaluate
 from hopplus.cli.paged import show
-from hopplus.cli.reading.options import check_options
 from hopplus.config import ConfigError
 from hopplus.report.page import Column, Page, make_table
 from hopplus.runs.checkpoint import MANIFEST, PLAYERS, file_of, read_record, steps_of, write_durably
@@ -57,15 +55,15 @@ ENTRIES = {
     ),
     "stag-hunt-8x8": Entry(
         "Stag-Hunt, 8x8: HOP+ with a memory, learned among a population",
-        f"hop-plus-memory --game.size 8 {_SMALL} --steps 3e6",
+        f"hop-plus-memory --game.size 8 {_SMALL} --steps 8e5",
     ),
     "snowdrift": Entry(
         "Snowdrift, 8x8: HOP+ with a memory, learned among a population",
-        f"hop-plus-memory --game snowdrift-v1 {_SMALL} --steps 3e6",
+        f"hop-plus-memory --game snowdrift-v1 {_SMALL} --steps 8e5",
     ),
     "coin": Entry(
         "Coin game, 5x5: HOP+ with a memory, learned among a population",
-        f"hop-plus-memory --game coin-v1 {_SMALL} --steps 3e6",
+        f"hop-plus-memory --game coin-v1 {_SMALL} --steps 8e5",
     ),
 }
 COLUMNS: dict[str | Column, Any] = {
@@ -85,13 +83,10 @@ class MakeZoo:
     """Which of them, even if they are there."""
     out: Path = FOLDER
     """Where the zoo is."""
-    episodes: int = 1000
-    """Episodes by which each is measured, as `hopplus evaluate zoo:NAME` does."""
     json: bool = False
     """Print JSON instead of a table."""
 
     def run(self) -> int:
-        check_options(episodes=self.episodes)
         if unknown := [name for name in self.only if name not in ENTRIES]:
             raise ConfigError(f"no {unknown[0]!r} in the zoo, only {', '.join(ENTRIES)}")
         self.out.mkdir(parents=True, exist_ok=True)
@@ -111,18 +106,16 @@ class MakeZoo:
         return [name for name in ENTRIES if (self.out / name / "result.json").exists()]
 
     def _train(self, name: str) -> None:
+        command = ENTRIES[name].command(name)
         with TemporaryDirectory() as folder:
-            words = shlex.split(ENTRIES[name].command(name))[1:]
-            if cli.main([*words, "--runs", folder]):
+            words = [sys.executable, "-m", *shlex.split(command), "--runs", folder]
+            if subprocess.run(words).returncode:
                 raise RunError(f"{name} could not be trained")
-            run = RunFolder(Path(folder) / name)
-            told = evaluate(run.path, episodes=self.episodes).record.mean_return.episodes
-            measured = {"episodes": self.episodes, "return": told.mean}
             shutil.rmtree(self.out / name, ignore_errors=True)
-            keep(run, self.out / name, ENTRIES[name].command(name), measured)
+            keep(RunFolder(Path(folder) / name), self.out / name, command)
 
 
-def keep(run: RunFolder, out: Path, command: str, measured: Mapping[str, Any]) -> None:
+def keep(run: RunFolder, out: Path, command: str) -> None:
     """Copy of a finished run what those need who play with it, or look at it."""
     step = steps_of(run.checkpoints)[-1]
     newest, kept = run.checkpoints / str(step), out / "checkpoints" / str(step)
@@ -132,9 +125,7 @@ def keep(run: RunFolder, out: Path, command: str, measured: Mapping[str, Any]) -
     facts["sha256"] = {PLAYERS: facts["sha256"][PLAYERS]}
     _write(kept / MANIFEST, facts)
     _write(out / "config.json", run.facts() | {"command": shlex.split(command)})
-    result = run.result()
-    assert result is not None
-    _write(out / "result.json", result | {"evaluated": measured})
+    shutil.copy(run.path / "result.json", out)
     lines = [{name: one[name] for name in _LOGGED} for one in run.metrics()]
     thinned = [lines[-1 - place] for place in range(0, len(lines), -(-len(lines) // MOST_UPDATES))]
     text = "".join(json.dumps(line) + "\n" for line in reversed(thinned))
@@ -154,8 +145,7 @@ def _facts(folder: Path) -> dict[str, Any]:
     return {
         "about": ENTRIES[name].about,
         "command": ENTRIES[name].command(name),
-        "return": result["evaluated"]["return"],
-        "episodes": result["evaluated"]["episodes"],
+        "return": result["mean_return"],
         "hardware": run.facts()["hardware"],
         "bytes": sum(path.stat().st_size for path in files),
         "sha256": {

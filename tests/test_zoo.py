@@ -45,7 +45,7 @@ def test_each_is_what_its_command_makes(name: str) -> None:
     assert run.config() == settled(asked, seat_names(asked))
     told = run.result()
     assert told is not None
-    assert told["evaluated"]["return"] == about["return"]
+    assert told["mean_return"] == about["return"]
     assert "/" not in "".join(run.facts()["command"])
 
 
@@ -96,7 +96,7 @@ def test_what_only_training_needs_is_left_behind(tmp_path: Path) -> None:
     run.write_result({"steps": 1})
     for update in range(1, 131):
         run.log({"update": update, "steps": update, "episodes": [1], "return_sum": [[1.0]], "x": 1})
-    keep(run, tmp_path / "kept", "hopplus train ppo", {"return": 1.0})
+    keep(run, tmp_path / "kept", "hopplus train ppo")
     kept = open_run(tmp_path / "kept")
     assert {path.name for path in kept.path.rglob("*.safetensors")} == {"players.safetensors"}
     logged = kept.metrics()

@@ -50,6 +50,6 @@ class List:
         table = make_table("Trained players that come with hopplus", columns, list(known.items()))
         commands = [(name, one["command"]) for name, one in known.items()]
         made = Section("How each was made", rows=commands)
-        hints = ["returns are a seat's, as hopplus evaluate tells; to play: hopplus play zoo:NAME"]
+        hints = ["returns are those of the last tenth of training; to play: hopplus play zoo:NAME"]
         page = Page("zoo", "", sections=[table, made], payload=known, hints=hints)
         return show(page, as_json=self.json)
