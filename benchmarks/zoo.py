@@ -83,6 +83,8 @@ class MakeZoo:
     """Which of them, even if they are there."""
     out: Path = FOLDER
     """Where the zoo is."""
+    train: bool = True
+    """Train them; else the manifest alone is written, of those that are there."""
     json: bool = False
     """Print JSON instead of a table."""
 
@@ -91,7 +93,7 @@ class MakeZoo:
             raise ConfigError(f"no {unknown[0]!r} in the zoo, only {', '.join(ENTRIES)}")
         self.out.mkdir(parents=True, exist_ok=True)
         for name in self.only or ENTRIES:
-            if self.only or not (self.out / name).exists():
+            if self.train and (self.only or not (self.out / name).exists()):
                 self._train(name)
         found = [{"name": name, **_facts(self.out / name)} for name in self._there]
         manifest = {one["name"]: {**one} for one in found}

@@ -173,9 +173,9 @@ class Play {
   drawOpinions() {
     const { state } = this;
     this.opinions.hidden = !(this.live.checked || state.over);
-    const act = state.acted;
     const cards = state.opinions.flatMap((opinion, seat) => {
       if (!opinion || (opinion.value === null && !opinion.about && !opinion.predicted)) return [];
+      const act = opinion.acted;
       const right = opinion.predicted && opinion.predicted[act] === Math.max(...opinion.predicted);
       const text = say(right ? "Foreseen of you; ● is what you did: foreseen." : "Foreseen of you; ● is what you did: not foreseen.");
       return [make("div", { class: "opinion", "data-seat": seat }, make("h4", {}, this.board.tokenOf(seat), this.nameOf(seat)),
