@@ -10,7 +10,7 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -35,6 +35,7 @@ class Entry(NamedTuple):
     """One of the zoo."""
 
     about: str
+    chinese: str
     options: str  # of `hopplus train`
 
     def command(self, name: str) -> str:
@@ -43,29 +44,59 @@ class Entry(NamedTuple):
 
 ENTRIES = {
     "stag-hunt-4x4": Entry(
-        "Stag-Hunt, 4x4: PPO self-play, one player for all seats", "ppo-shared --steps 1e6"
+        "Stag-Hunt, 4x4: PPO self-play, one player for all seats",
+        "猎鹿，4x4：PPO 自我对弈，所有座位同一个玩家",
+        "ppo-shared --steps 1e6",
     ),
     "stag-hunt-4x4-hop-plus": Entry(
         "Stag-Hunt, 4x4: HOP+, which infers goals and foresees you",
+        "猎鹿，4x4：HOP+，推断目标并预测你的动作",
         "hop-plus --ppo.parameters shared --steps 5e5",
     ),
     "stag-hunt-4x4-hop": Entry(
         "Stag-Hunt, 4x4: HOP, which has a belief about you and searches",
+        "猎鹿，4x4：HOP，对你有信念并进行搜索",
         "hop --ppo.parameters shared --steps 3e5",
     ),
     "stag-hunt-8x8": Entry(
         "Stag-Hunt, 8x8: HOP+ with a memory, learned among a population",
+        "猎鹿，8x8：带记忆的 HOP+，在群体中学习",
         f"hop-plus-memory --game.size 8 {_SMALL} --steps 8e5",
     ),
     "snowdrift": Entry(
+        "Snowdrift, 8x8: PPO self-play, one player for all seats",
+        "雪堆，8x8：PPO 自我对弈，所有座位同一个玩家",
+        "ppo-shared --game snowdrift-v1 --steps 6e5",
+    ),
+    "snowdrift-memory": Entry(
         "Snowdrift, 8x8: HOP+ with a memory, learned among a population",
+        "雪堆，8x8：带记忆的 HOP+，在群体中学习",
         f"hop-plus-memory --game snowdrift-v1 {_SMALL} --steps 8e5",
     ),
     "coin": Entry(
+        "Coin game, 5x5: PPO self-play, one player for all seats",
+        "硬币游戏，5x5：PPO 自我对弈，所有座位同一个玩家",
+        "ppo-shared --game coin-v1 --steps 6e5",
+    ),
+    "coin-memory": Entry(
         "Coin game, 5x5: HOP+ with a memory, learned among a population",
+        "硬币游戏，5x5：带记忆的 HOP+，在群体中学习",
         f"hop-plus-memory --game coin-v1 {_SMALL} --steps 8e5",
     ),
 }
+DOCS = Path(__file__).parents[1] / "docs"
+PAGES: list[tuple[str, str, Callable[[Any], str]]] = [
+    (
+        "play.md",
+        "| | who | return | trained on |",
+        lambda one: f"{one['about']} | {one['return']:.2f} | {one['hardware']}",
+    ),
+    (
+        "play.zh-CN.md",
+        "| | 玩家 | 回报 | 训练于 |",
+        lambda one: f"{ENTRIES[one['name']].chinese} | {one['return']:.2f} | {one['hardware']}",
+    ),
+]
 COLUMNS: dict[str | Column, Any] = {
     "name": lambda one: one["name"],
     "about": lambda one: one["about"],
@@ -77,7 +108,7 @@ COLUMNS: dict[str | Column, Any] = {
 @dataclass(frozen=True)
 class MakeZoo:
     """Train the players of the zoo, those that are not there or those that are named, and write
-    its manifest."""
+    its manifest and its tables in the documents."""
 
     only: tuple[str, ...] = ()
     """Which of them, even if they are there."""
@@ -100,6 +131,10 @@ class MakeZoo:
         for one in manifest.values():
             del one["name"]
         write_durably(self.out / ZOO_MANIFEST, json.dumps(manifest, indent=1).encode() + b"\n")
+        if self.out == FOLDER:
+            for page, header, told in PAGES:
+                rows = [f"| `zoo:{one['name']}` | {told(one)} |" for one in found]
+                _write_table(DOCS / page, [header, "|---|---|---|---|", *rows])
         table = make_table(f"The zoo in {self.out}", COLUMNS, found)
         return show(Page("zoo", "", sections=[table], payload=manifest), as_json=self.json)
 
@@ -136,6 +171,14 @@ def keep(run: RunFolder, out: Path, command: str) -> None:
 
 def _write(path: Path, record: Mapping[str, Any]) -> None:
     write_durably(path, json.dumps(record, indent=1).encode() + b"\n")
+
+
+def _write_table(path: Path, lines: Sequence[str]) -> None:
+    """Put a table in the place of the one with the same header."""
+    text = path.read_text("utf-8")
+    before, _, rest = text.partition(lines[0])
+    _, _, after = rest.partition("\n\n")
+    path.write_text(before + "\n".join(lines) + "\n\n" + after, encoding="utf-8")
 
 
 def _facts(folder: Path) -> dict[str, Any]:

@@ -147,7 +147,7 @@ NOT_RUN = {
     **{
         f"hopplus play {rest}": "serves a page until Ctrl-C"
         for rest in (
-            "zoo:stag-hunt-8x8",
+            "zoo:stag-hunt-4x4-hop-plus",
             "runs/first",
             "runs/first --seats run,human,run,stag",
             "--seats human,stag,hare,trusting --game.size 8",
