@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help demo test quick lint types unit docs-test wheel clean
+.PHONY: help demo test quick lint types unit docs-test wheel zoo clean
 
 help:
 	@echo "make demo   plays scripted players, trains PPO and HOP+ to the end, compares them, evaluates, writes demo/ppo.gif and demo/report.html"
@@ -10,6 +10,7 @@ help:
 	@echo "make quick  lint and a minute's worth of tests, some of every part, to run while you work"
 	@echo "make docs-test   runs every command of README.md and docs/, made small"
 	@echo "make wheel  builds the wheel and tries it in a fresh environment (HOPPLUS_WHEEL=offline: with this one's dependencies)"
+	@echo "make zoo    trains the players of zoo:NAME that are missing in src/hopplus/zoo (a GPU: minutes; two cores: hours)"
 	@echo "make clean  removes the virtual environment and caches"
 	@echo "PYTHON=python3.12 chooses the interpreter; 3.11 or newer is needed"
 
@@ -61,6 +62,9 @@ wheel: .venv/installed
 	rm -rf dist
 	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
 	$(BIN)/python -m pytest tests/wheel_check.py
+
+zoo: .venv/installed
+	$(BIN)/python -m benchmarks.zoo
 
 clean:
 	rm -rf .venv demo dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

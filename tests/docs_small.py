@@ -82,6 +82,7 @@ SMALL = {
     "python -m benchmarks.pretrained": "--only goal --prepare --episodes 64 --epochs 1",
     "python -m benchmarks.hop_setting": "--only ppo --steps 28672 --seeds 1 --no-references"
     " --trials 1 --trial-steps 128 --last 64",
+    "python -m benchmarks.zoo": "--help",
     "make": "--dry-run",  # what it would do; `make test` is what runs this
     "pytest": "--collect-only --quiet",  # `make test` runs them all
 }
@@ -150,6 +151,7 @@ NOT_RUN = {
     **{
         f"hopplus play {rest}": "serves a page until Ctrl-C"
         for rest in (
+            "zoo:stag-hunt-4x4-hop-plus",
             "runs/first",
             "runs/first --seats run,human,run,stag",
             "--seats human,stag,hare,trusting --game.size 8",

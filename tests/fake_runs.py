@@ -118,6 +118,10 @@ def fake_replay(name: str = "runs/a@0", goals: str = "belief") -> dict[str, Any]
             if goals == "belief"
             else [[0.5, -1.0, 0.2], [moment, 1.0, 0.0]],
             "predicted": [[0.6, 0.1, 0.1, 0.1, 0.1, 0.0, 0.0], [0.1, 0.1, 0.5, 0.1, 0.2, 0.0, 0.0]],
+            "after": [
+                {"kinds": [0.6, 0.1], "cell": [0, 3], "share": 0.6},
+                {"kinds": [0.1, None], "cell": None, "share": None},
+            ],
             "visits": [0.1, 0.0, 0.2, 0.0, 0.7, 0.0, 0.0],
             "line": [{"seats": [[0, moment + 1], [1, 1], None]}, {"seats": [[1, 1], [2, 1], None]}],
         }

@@ -134,7 +134,7 @@ def test_bench_game(capsys: pytest.CaptureFixture[str]) -> None:
         (["evalute", "--players", FOUR], "no command 'evalute' (did you mean evaluate?)"),
         (["evaluate"], "who plays?"),
         (["evaluate", "--player", FOUR], "no option '--player' (did you mean --players?)"),
-        (["list"], "hopplus list needs {games,players,presets}"),
+        (["list"], "hopplus list needs {games,players,presets,zoo}"),
         (
             ["bench", "gmae"],
             "no command 'gmae' (did you mean game?); there are game, train, update,",

@@ -31,13 +31,18 @@ def test_what_a_seat_thinks_in_words() -> None:
     assert panel(REPLAY, REPLAY["episodes"][0], 2, 1)[1:] == ["has left the board"]
     assert panel(REPLAY, REPLAY["episodes"][0], 3, 0)[1:] == ["the episode is over"]
     third = moment([[0, 0], [1, 1], [1, 2]], [None, THINKS | {"line": None}, None], [4, 3, 2])
-    third["looks"][1] |= {"predicted": [[0, 0, 0, 0, 1], [0, 0, 1, 0, 0]], "about": None}
+    third["looks"][1] |= {"predicted": [[0, 0, 0, 0, 1], [0, 0, 1, 0, 0]]}
+    third["looks"][1] |= {"about": None, "after": None}
     assert panel(REPLAY, REPLAY["episodes"][0] | {"steps": [third]}, 0, 1)[-2:] == [
         "0 does stay, given 100%",
         "2 does left, given 100%",
     ]
+    unsure = deepcopy(REPLAY["episodes"][0])
+    unsure["steps"][0]["looks"][0]["about"] = [[0.5, 0.2, 0.3]]
+    assert "  is after stag 50%, hare 20%, none 30%" in panel(REPLAY, unsure, 0, 0)
     inferred = deepcopy(REPLAY) | {"goals": "inferred"}
-    assert "  goal 0.9 0.1" in panel(inferred, inferred["episodes"][0], 0, 0)
+    read = panel(inferred, inferred["episodes"][0], 0, 0)
+    assert "  goes for stag 60% (row 1, column 3)" in read
 
 
 def test_wide_screens_have_both_side_by_side_and_narrow_ones_fold() -> None:

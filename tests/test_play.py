@@ -15,6 +15,7 @@ import plain_stag_hunt
 from board_checks import plain_rules
 from hopplus.config import CoinConfig, ConfigError, SnowdriftConfig, StagHuntConfig
 from hopplus.evaluation.replay.film import frames_of
+from hopplus.evaluation.replay.readable import foreseen_targets
 from hopplus.evaluation.replay.session import Session, Table
 from hopplus.evaluation.replay.watch import Watched
 from hopplus.play.lineup import make_lineup
@@ -128,12 +129,16 @@ def test_opinions_are_about_the_person() -> None:
     table = table_of("stag,human,one")
     session, rng, told = Session(table, 1), np.random.default_rng(0), 0
     before: Any = None
+    ends: list[float | None] = []
     for _ in range(4):
         while not session.over:
             view = np.asarray(session.plays.view.legal[0])
             legal, here = session.legal, session.moments[-1]["seats"][1] is not None
             session.act(choose(session, rng))
             shown = session.shown()
+            if shown["over"]:  # the last that each has thought
+                ends += [opinion and opinion["value"] for opinion in shown["opinions"]]
+                continue
             if not here:  # what was thought of the person before it left
                 assert shown["opinions"] == before["opinions"]
                 assert shown["acted"] == before["acted"] > STAY
@@ -142,16 +147,21 @@ def test_opinions_are_about_the_person() -> None:
             assert shown["acted"] == shown["acts"][1]
             stag, person, one = shown["opinions"]
             assert person is None
-            assert stag is None or stag == {"value": None, "about": None, "predicted": None}
+            if stag:
+                assert stag["acted"] == shown["acted"]
+                assert {value for name, value in stag.items() if name != "acted"} == {None}
             if one is None:  # it has left
                 continue
             assert isinstance(one["value"], float)
             assert sum(one["about"]) == pytest.approx(1, abs=1e-3)
             assert sum(one["predicted"]) == pytest.approx(1, abs=1e-3)
             assert [chance > 0 for chance in one["predicted"]] == legal
+            board = session.moments[-2] | {"obstacles": []}
+            assert one["after"] == foreseen_targets(table.game, board, 1, one["predicted"], legal)
             told += legal != view[0].tolist()
         session.go_on()
     assert told > 3
+    assert None not in ends[2::3]  # of whoever had thoughts, though it may have left before
 
 
 def test_what_is_out_of_sight_is_shown_at_the_end() -> None:

@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,9 @@ import pytest
 import hopplus.cli.play.server as serving_module
 from hopplus.cli import parse
 from hopplus.cli.play.server import Server
+from hopplus.config import CoinConfig, SnowdriftConfig, StagHuntConfig
 from hopplus.evaluation.replay.session import Session
+from hopplus.games import make_game
 from hopplus.recorded.dataset import open_data
 from hopplus.report.translations import Sentence, Translations, chinese
 from refusals import refused
@@ -191,8 +194,9 @@ def test_everything_on_the_page_has_chinese(monkeypatch: pytest.MonkeyPatch) -> 
     page = play_page(table, "zh")
     assert page.sections[0].title == "对局"
     assert asked - set(chinese()) == set()
-    names = [*table.game.action_names, *table.game.targets]
-    assert set(names) <= set(chinese())
+    for config in (StagHuntConfig(), SnowdriftConfig(), CoinConfig()):
+        game = make_game(config)
+        assert {*game.action_names, *game.targets, game.describe()[0]} <= set(chinese())
 
 
 # The command
@@ -238,6 +242,18 @@ def test_a_person_takes_the_seat_of_a_run_s_player(tmp_path: Path) -> None:
     assert names[0].endswith("#0@2")
 
 
+def test_who_alone_has_learned_makes_room_and_takes_the_other_seats(tmp_path: Path) -> None:
+    run = random_run(tmp_path / "a", replace(config_of(), seats="stag,learn,hare"))
+    wanted = {
+        "": ["human", "a#0@1", "hare"],
+        "--seat 1": ["a#0@1", "human", "a#0@1"],
+        "--seat 2": ["stag", "a#0@1", "human"],
+    }
+    for options, names in wanted.items():
+        lineup = parse(["play", str(run.path), *options.split()]).setup().lineup
+        assert list(lineup.seating.names) == names
+
+
 def test_a_port_that_is_taken_is_refused(
     server: Server,
     tmp_path: Path,
@@ -249,7 +265,8 @@ def test_a_port_that_is_taken_is_refused(
     refused(line, "Address already in use", capsys)
 
 
-def test_it_is_served_until_ctrl_c(tmp_path: Path) -> None:
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_it_is_served_until_it_is_ended(how: signal.Signals, tmp_path: Path) -> None:
     """Among whoever is named, in the seat that is named; what is recorded is written then, and
     nothing listens there any more."""
     arguments = f"play --seats stag,human {SMALL} --episodes 3 --language zh --no-open".split()
@@ -275,11 +292,12 @@ def test_it_is_served_until_ctrl_c(tmp_path: Path) -> None:
     while not told["over"]:
         told = tell("act", session=told["session"], action=4)
     connection.close()
-    process.send_signal(signal.SIGINT)
+    process.send_signal(how)
     _, err = process.communicate(timeout=60)
-    assert process.returncode == 130
+    assert process.returncode == 128 + how
     assert "Traceback" not in err
-    assert err.endswith(f"hopplus: 1 episode recorded in {tmp_path / 'data'}\nhopplus: stopped\n")
+    last = "hopplus: stopped\n" if how == signal.SIGINT else ""
+    assert err.endswith(f"hopplus: 1 episode recorded in {tmp_path / 'data'}\n{last}")
     assert open_data(tmp_path / "data").facts["episodes"] == 1
     assert '<html lang="zh-CN">' in page
     assert '"players":["stag","human"]' in page

@@ -204,10 +204,16 @@ def test_runs_overlaid_at_any_width(browser: "Browser", folder: Path, wide: int)
     assert box["x"] >= 0
     assert box["x"] + box["width"] <= wide
     tab.get_by_label("run", exact=True).select_option("b")
-    assert tab.locator(".goal").count() == 2  # inferred goals are drawn
+    cards = tab.locator(".other")  # inferred goals are told in kinds, not in numbers
+    assert "stag0.600" in (cards.nth(0).text_content() or "")
+    assert cards.nth(0).locator("details").get_attribute("open") is None
+    expect(tab.locator("rect.aim")).to_have_count(1)  # and where they are
+    tab.get_by_label("foreseen targets").uncheck()
+    expect(tab.locator("rect.aim")).to_have_count(0)
     text = tab.locator(".chart text").first.evaluate("text => text.getBoundingClientRect().height")
     assert text > 9  # can be read
     tab.set_viewport_size({"width": 700, "height": 900})  # drawn anew when it changes
+    tab.locator(".plot").first.scroll_into_view_if_needed()  # where it can be seen
     expect(tab.locator(".plot").first).to_have_attribute("viewBox", re.compile("^0 0 6[0-9]{2} "))
     assert tab.evaluate(SCROLL) == 700
     assert opened.wrong == []

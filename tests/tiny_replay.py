@@ -15,6 +15,7 @@ def look(action: int, **more: Any) -> dict[str, Any]:
         "legal": [True, False, False, True, True],
         "about": None,
         "predicted": None,
+        "after": None,
         "visits": None,
         "line": None,
     }
@@ -31,6 +32,7 @@ THINKS = look(
     3,
     about=[[0.9, 0.1]],
     predicted=[[0.05, 0.0, 0.6, 0.0, 0.35]],
+    after=[{"kinds": [0.6, None], "cell": [0, 2], "share": 0.6}],
     visits=[0.2, 0.0, 0.0, 0.8, 0.0],
     line=[{"seats": [[0, 1], [1, 1]]}, {"seats": [[0, 2], None]}],
 )

@@ -20,6 +20,7 @@ from hopplus.play.trained import Trained, read_player
 from hopplus.presets import PRESETS
 from hopplus.runs.folder import check_free
 from hopplus.runs.watchdog import say
+from hopplus.runs.zoo import find_home
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ def _run_named(name: str) -> RunName | None:
     if kind_of(name) in (Kind.FILE, Kind.PRESET):
         return None
     said = read_run_name(name)
-    return said if said.path.exists() else None
+    return said if find_home(said.path).exists() else None
 
 
 def find_learned_players(
@@ -97,7 +98,7 @@ def find_learned_players(
         }
         for found in by_seed.values()
     ]
-    return LearnedPlayers(str(said), config.game, players, run.path, config, players_met(run))
+    return LearnedPlayers(str(said), config.game, players, run.pages, config, players_met(run))
 
 
 def neither(name: str) -> str:

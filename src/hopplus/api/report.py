@@ -47,7 +47,7 @@ def make_report(
             replays += episodes
             progress.advance(1, run.name)
     page = runs_page(runs, command, language, models, replays)
-    folder = runs[0].run.path if len(runs) == 1 else Path()
+    folder = runs[0].run.pages if len(runs) == 1 else Path()
     return Found(runs, page, folder / "report.html")
 
 

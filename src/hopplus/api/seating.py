@@ -45,7 +45,8 @@ class Playing:
     """What every command that lets players play is told."""
 
     run_name: str | None = None
-    """A run whose players play: runs/a, or runs/a#1 for its seed 1."""
+    """A run whose players play: runs/a, runs/a#1 for its seed 1, or zoo:NAME for one that comes
+    with hopplus (see `hopplus list zoo`)."""
     players: str | None = None
     """Who sits where, one name per seat: stag,stag,hare,random (see `hopplus list players`), a run
     (runs/a for its player of that seat, runs/a@2 for that of seat 2, runs/a#1~0.5@2 for that of
@@ -94,7 +95,7 @@ class Playing:
         return Setups(seeds, each)
 
     def _seated(self, config: GameConfig, run: Seated | None) -> Setup:
-        asked = self.asked(config.seats)
+        asked = self.asked(config.seats, run)
         names = [self._called(name, seat, run) for seat, name in enumerate(asked)]
         known = run.known if run else {}
         elsewhere = [one for name in names for one in options(name) if one not in known]
@@ -108,8 +109,8 @@ class Playing:
         everyone = tuple(range(config.seats))
         return Setup(config, game, lineup, own or _holding(names, list(known)) or everyone)
 
-    def asked(self, seats: int) -> list[str]:
-        """[N] who is asked to sit where."""
+    def asked(self, seats: int, run: Seated | None) -> list[str]:
+        """[N] who is asked to sit where, if a run's own with the seats of that."""
         return split_names(self.players, seats) if self.players else [RUN] * seats
 
     def newcomer(self, game: Game) -> Player | None:

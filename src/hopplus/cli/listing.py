@@ -1,21 +1,23 @@
 """`hopplus list`: what there is."""
 
 from dataclasses import dataclass, field
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import tyro
 
 from hopplus.cli.paged import show
 from hopplus.config import ABOUT_JAXMARL, GAMES, JAXMARL, GameConfig, default_game, find_game
 from hopplus.presets import PRESETS, about_preset
-from hopplus.report.page import Page, Section
+from hopplus.report.page import Column, Page, Section, make_table
+from hopplus.runs.zoo import ZOO, zoo
 
 
 @dataclass(frozen=True)
 class List:
-    """List the games, the scripted players, or the presets of `hopplus train`."""
+    """List the games, the scripted players, the presets of `hopplus train`, or the trained players
+    that come with hopplus."""
 
-    what: Annotated[Literal["games", "players", "presets"], tyro.conf.Positional]
+    what: Annotated[Literal["games", "players", "presets", "zoo"], tyro.conf.Positional]
     """What to list."""
     game: GameConfig = field(default_factory=default_game)
     json: bool = False
@@ -33,5 +35,22 @@ class List:
                 rows = player_names(make_game(self.game))
             case "presets":
                 rows = {name: about_preset(name) for name in PRESETS.listed()}
+            case "zoo":
+                return self._zoo()
         table = Section("", rows=list(rows.items()))
         return show(Page(self.what, "", sections=[table], payload=rows), as_json=self.json)
+
+    def _zoo(self) -> int:
+        """What is in the zoo, what each gets, and how it was made."""
+        known = {f"{ZOO}{name}": about for name, about in zoo().items()}
+        columns: dict[str | Column, Any] = {
+            "name": lambda one: one[0],
+            Column("who", words=True): lambda one: one[1]["about"],
+            "return": lambda one: f"{one[1]['return']:.2f}",
+        }
+        table = make_table("Trained players that come with hopplus", columns, list(known.items()))
+        commands = [(name, one["command"]) for name, one in known.items()]
+        made = Section("How each was made", rows=commands)
+        hints = ["returns are those of the last tenth of training; to play: hopplus play zoo:NAME"]
+        page = Page("zoo", "", sections=[table, made], payload=known, hints=hints)
+        return show(page, as_json=self.json)

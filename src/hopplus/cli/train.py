@@ -77,6 +77,7 @@ class Resume:
 
     def run(self) -> int:
         run = open_run(self.run_folder)
+        run.check_own()
         if run.kind != TrainConfig.kind:
             if self.steps is not None:
                 raise ConfigError(f"--steps is given, but {run.path} is fitted by epochs")

@@ -2,9 +2,10 @@
 
 `runs/a`, `runs/a#1`, `runs/a@2`, `runs/a#1~0.5@2` are of a run: behind a `#` stands one of its
 seeds, as tables show them, behind a `~` the share of its training that was done, behind an `@` one
-of its seats. `player.safetensors` is a file that `hopplus export` wrote. All other names are of
-presets, where one may learn first, or of players that have not learned, which `players.scripted`
-knows: `stag`, or somebody's own as `module:function`.
+of its seats. `zoo:coin` is a run that comes with the package. `player.safetensors` is a file that
+`hopplus export` wrote. All other names are of presets, where one may learn first, or of players
+that have not learned, which `players.scripted` knows: `stag`, or somebody's own as
+`module:function`.
 """
 
 import re
@@ -16,6 +17,7 @@ from hopplus.config import MIXED, ConfigError, TrainConfig
 from hopplus.play.seating import options
 from hopplus.presets import PRESETS
 from hopplus.runs.folder import RunFolder, open_run
+from hopplus.runs.zoo import find_home, is_of_zoo
 
 PLAYER_FILE = ".safetensors"
 INSIDE = "players/"  # where a run keeps players from elsewhere
@@ -60,6 +62,9 @@ def read_run_name(text: str) -> RunName:
     seed, seat = (None if number is None else int(number) for number in found.group("seed", "seat"))
     stage = None if found["stage"] is None else float(found["stage"])
     meant = RunName(Path(found["path"]), seed, seat, stage)
+    if is_of_zoo(text):
+        find_home(meant.path)  # raises if there is no such run
+        return meant
     if _exists(Path(text)):
         if meant.path != Path(text) and _exists(meant.path):
             raise ConfigError(
@@ -106,7 +111,11 @@ def kind_of(name: str) -> Kind:
     """What one name means; those of a mixture are asked about one by one."""
     if name.endswith(PLAYER_FILE):
         return Kind.FILE
-    if any(mark in name for mark in ("/", *MARKS)) or (_exists(Path(name) / "config.json")):
+    if (
+        is_of_zoo(name)
+        or any(mark in name for mark in ("/", *MARKS))
+        or (_exists(Path(name) / "config.json"))
+    ):
         return Kind.RUN
     return Kind.PRESET if name in PRESETS else Kind.PLAYER
 

@@ -21,6 +21,7 @@ from hopplus.config import ConfigError, RunConfig, TrainConfig, from_json, to_js
 from hopplus.errors import RunError as RunError
 from hopplus.runs import checkpoint
 from hopplus.runs.watchdog import say
+from hopplus.runs.zoo import ZOO, find_home, in_zoo
 
 Kind = TypeVar("Kind", bound=RunConfig)
 RUN_KINDS = [config.kind for config in get_args(RunConfig)]
@@ -91,6 +92,19 @@ class RunFolder:
     def metrics_file(self) -> Path:
         return self.path / "metrics.jsonl"
 
+    @property
+    def pages(self) -> Path:
+        """The folder for pages about it: its own; or here, if it came with the package."""
+        return Path() if in_zoo(self.path) else self.path
+
+    def check_own(self) -> None:
+        """Raise `ConfigError` if it came with the package: it cannot go on training."""
+        if in_zoo(self.path):
+            raise ConfigError(
+                f"{ZOO}{self.path.name} came with hopplus, without what only training needs:"
+                " hopplus list zoo has the command that trains one like it"
+            )
+
     def facts(self) -> dict[str, Any]:
         """What was written down when the run was made."""
         try:
@@ -138,6 +152,7 @@ class RunFolder:
     def extend(self, config: TrainConfig) -> None:
         """Let a run of training have another number of steps, and write down how many it had; what
         came of it before is no result."""
+        self.check_own()
         facts = self.facts()
         before = [*facts.get("steps_before", []), facts["config"]["steps"]]
         facts |= {"config": to_json(config), "steps_before": before}
@@ -167,6 +182,7 @@ class RunFolder:
 
     def locked(self) -> AbstractContextManager[None]:
         """Keep other processes from training the same run meanwhile."""
+        self.check_own()
         return locked(self.path)
 
     def save(self, step: int, trees: Mapping[str, Any], facts: dict[str, Any], keep: int) -> None:
@@ -272,7 +288,8 @@ def check_name(name: str) -> str:
 
 
 def open_run(path: Path) -> RunFolder:
-    """An existing run."""
+    """An existing run, or one of the zoo."""
+    path = find_home(path)
     try:
         if (path / "config.json").is_file():
             return RunFolder(path)

@@ -1,4 +1,4 @@
-"""Ctrl-C that waits for a good moment."""
+"""Ctrl-C that waits for a good moment, and other requests to end."""
 
 import signal
 from collections.abc import Callable, Iterator
@@ -24,3 +24,25 @@ def patient_interrupt() -> Iterator[Callable[[], bool]]:
         yield lambda: bool(asked)
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def ending_once() -> Iterator[None]:
+    """Let SIGTERM and a terminal that is closed unwind the stack as Ctrl-C does, so that what is
+    kept for the end is written; while that is done, nothing interrupts it again."""
+    names = [name for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    numbers = [getattr(signal, name) for name in names]
+
+    def end(number: int, frame: object) -> None:
+        for one in numbers:
+            signal.signal(one, signal.SIG_IGN)
+        if number == signal.SIGINT:
+            raise KeyboardInterrupt
+        raise SystemExit(128 + number)
+
+    before = [signal.signal(one, end) for one in numbers]
+    try:
+        yield
+    finally:
+        for one, earlier in zip(numbers, before, strict=True):
+            signal.signal(one, earlier)

@@ -99,6 +99,7 @@ class Diagnosing:
             raise ConfigError(f"{neither(self.subject)}; presets are {', '.join(PRESETS)}")
         self._refuse_training("a run has its own: it is for presets")
         run = open_run(Path(self.subject))
+        run.check_own()  # a diagnosis goes on training
         seat_names(run.config())  # a run of training, not of one model
         return Opened(run.config(), find_fault(None, run.config()), run)
 

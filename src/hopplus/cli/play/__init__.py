@@ -4,6 +4,7 @@ import webbrowser
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from hopplus.api.seating import RUN
 from hopplus.cli.play.server import HERE, Server
 from hopplus.cli.reading.options import check_options
 from hopplus.cli.reading.players import Playing
@@ -11,6 +12,7 @@ from hopplus.config import ConfigError, check_range
 from hopplus.evaluation.replay.session import Session, Table
 from hopplus.games.game import Game, check_board
 from hopplus.games.grid import STAY
+from hopplus.learning.from_run import Seated
 from hopplus.play.seating import options
 from hopplus.players.human import HUMAN, make_human
 from hopplus.players.player import Player
@@ -20,6 +22,7 @@ from hopplus.report.numbers import counted
 from hopplus.report.pages.play import play_page
 from hopplus.report.translations import LOCALES, Language
 from hopplus.runs.folder import check_free
+from hopplus.runs.interrupt import ending_once
 from hopplus.runs.watchdog import Watchdog, say
 
 
@@ -29,7 +32,8 @@ class Play(Playing):
     you. Only this machine can open the page; Ctrl-C ends it."""
 
     seat: int | None = None
-    """The seat you take in a run, 0 when not given; or name human in --seats."""
+    """The seat you take in a run, 0 when not given; or name human in --seats. The player who has
+    learned there, if it is the only one, sits in all others."""
     episodes: int = 5
     """Episodes of a trial, through which the others are the same and remember what they can."""
     port: int = 0
@@ -66,21 +70,25 @@ class Play(Playing):
             say("play there; only this machine can open it, and Ctrl-C ends it")
             if self.open and not webbrowser.open(server.address):
                 say("no browser was found: open the address yourself")
-            try:
-                server.serve_forever()
-            finally:
-                if recording:
-                    about = recording.write() or {"episodes": 0}
-                    told = counted(about["episodes"], "episode")
-                    say(f"{told} recorded" + f" in {self.record}" * bool(about["episodes"]))
+            with ending_once():
+                try:
+                    server.serve_forever()
+                finally:
+                    if recording:
+                        about = recording.write() or {"episodes": 0}
+                        told = counted(about["episodes"], "episode")
+                        say(f"{told} recorded" + f" in {self.record}" * bool(about["episodes"]))
         return 0
 
-    def asked(self, seats: int) -> list[str]:
+    def asked(self, seats: int, run: Seated | None) -> list[str]:
         """Who sits where, a person among them."""
         check_range("--seat", self.seat, 0, seats - 1)
-        names = super().asked(seats)
+        names = super().asked(seats, run)
         if self.players is None:
-            names[self.seat or 0] = HUMAN
+            person = self.seat or 0
+            if run and run.learners == [run.names[person]]:  # it makes room, and is met elsewhere
+                names = [f"{RUN}@{person}"] * seats
+            names[person] = HUMAN
         elif self.seat is not None:
             raise ConfigError("--seats says who sits where: name human there, and leave --seat out")
         if names.count(HUMAN) != 1 or sum(HUMAN in options(name) for name in names) != 1:

@@ -62,8 +62,13 @@ def _others(replay: Plain, moment: Plain, look: Plain, seat: int) -> Iterator[st
             yield f"{other} has left the board"
             continue
         yield f"{other} {_expected(replay, moment['acts'][other], look['predicted'], place)}"
-        if look["about"]:
-            yield f"  {_about(replay, look['about'][place])}"
+        about, after = (look[name] and look[name][place] for name in ("about", "after"))
+        if about and replay["goals"] == "belief" and len(about) > 1:
+            yield f"  is after {_kinds(replay, about)}"
+        elif after:
+            yield f"  goes for {_kinds(replay, after['kinds'])}{_where(after['cell'])}"
+        elif about and replay["goals"] != "belief":
+            yield "  goal " + " ".join(f"{number:.1f}" for number in about)
 
 
 def _expected(replay: Plain, act: int, predicted: Any, place: int) -> str:
@@ -77,12 +82,15 @@ def _expected(replay: Plain, act: int, predicted: Any, place: int) -> str:
     return f"{does}, given {chances[act]:.0%}{instead}{unlikely}"
 
 
-def _about(replay: Plain, about: list[float]) -> str:
-    """A belief over kinds, or the numbers of a goal."""
-    if replay["goals"] == "belief":
-        pairs = zip(replay["kinds"], about, strict=True)
-        return "is after " + ", ".join(f"{kind} {chance:.0%}" for kind, chance in pairs)
-    return "goal " + " ".join(f"{number:.1f}" for number in about)
+def _kinds(replay: Plain, shares: list[float | None]) -> str:
+    """How likely each kind of thing is, or none of them; of some there may be none."""
+    pairs = zip([*replay["kinds"], "none"], shares, strict=False)
+    return ", ".join(f"{kind} {share:.0%}" for kind, share in pairs if share is not None)
+
+
+def _where(cell: list[int] | None) -> str:
+    """The thing that is likeliest, where there is one."""
+    return f" (row {cell[0] + 1}, column {cell[1] + 1})" if cell else ""
 
 
 def _line(moment: Plain, line: list[Plain]) -> Iterator[str]:

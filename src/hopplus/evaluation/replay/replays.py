@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from hopplus.evaluation.replay.readable import foreseen_targets
 from hopplus.evaluation.replay.watch import (
     Sitting,
     Watched,
@@ -188,7 +189,7 @@ def plain_episode(game: Game, who: list[Sitting], seen: Watched, goals: str) -> 
         if step < length:
             moment["acts"] = np.where(play.present[step], play.act.action[step], -1).tolist()
             moment["looks"] = [
-                seat.look(step) if here else None
+                seat.look(step, moment) if here else None
                 for seat, here in zip(seats, play.present[step], strict=True)
             ]
         transitions.append(moment)
@@ -219,18 +220,20 @@ class _Seat:
         if isinstance(one.player, Telling):
             self.ahead = one.player.told(np.asarray(act.extras[:, seat]))
 
-    def look(self, step: int) -> Plain:
-        """What the seat thinks before a step."""
+    def look(self, step: int, board: Plain) -> Plain:
+        """What the seat thinks before a step, on that board."""
         seen, seat = self.seen, self.seat
         act = jax.tree.map(lambda leaf: leaf[step, seat], seen.trajectory.act)
         value = float(act.value) if self.learned else math.nan
+        predicted = self._predicted(step) if seen.modelled[step, seat] else None
         return {
             "action": int(act.action),
             "policy": rounded(np.exp(act.logits)),
             "value": round(value, DIGITS) if math.isfinite(value) else None,
             "legal": seen.legal[step, seat].tolist(),
             "about": self._by_other(self.about[step]) if self.about is not None else None,
-            "predicted": self._predicted(step) if seen.modelled[step, seat] else None,
+            "predicted": predicted,
+            "after": self._after(step, board, predicted) if predicted else None,
             "visits": rounded(self.ahead.visits[step]) if self.ahead else None,
             "line": self._line(step),
         }
@@ -243,6 +246,14 @@ class _Seat:
     def _predicted(self, step: int) -> list[Any]:
         present, expected = self.seen.trajectory.present[step], self.seen.expected[step, self.seat]
         return [rounded(expected[o]) if present[o] else None for o in self.others]
+
+    def _after(self, step: int, board: Plain, predicted: list[Any]) -> list[Plain | None]:
+        """[N - 1] what each other is foreseen to go for."""
+        legal = self.seen.legal[step]
+        return [
+            foreseen_targets(self.game, board, other, acts, legal[other]) if acts else None
+            for other, acts in zip(self.others, predicted, strict=True)
+        ]
 
     def _line(self, step: int) -> list[Plain] | None:
         if self.ahead is None or not self.ahead.there[step].any():

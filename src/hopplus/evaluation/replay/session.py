@@ -142,7 +142,7 @@ class Session:
         person, seats = self.table.person, range(self.table.game.seats)
         *played, now = self.moments
         # What is thought of somebody who has left the board says nothing.
-        acted = [moment for moment in played if moment["acts"][person] >= 0][-1:]
+        acted = [moment for moment in played if moment["acts"][person] >= 0]
         return {
             "episode": self.episode,
             "step": len(self.moments) - 1,
@@ -152,24 +152,32 @@ class Session:
             "legal": self.legal,
             "now": now if self.over else self._in_sight(now),
             "acts": played[-1]["acts"] if played else [-1 for _ in seats],
-            "acted": acted[0]["acts"][person] if acted else -1,
-            "opinions": [self._opinion(acted[0], seat) if acted else None for seat in seats],
+            "acted": acted[-1]["acts"][person] if acted else -1,
+            "opinions": [self._opinion(acted, seat) for seat in seats],
             "totals": self.totals,
             "returns": self.returns,
             "replay": self._replay() if self.over else None,
         }
 
-    def _opinion(self, moment: Plain, seat: int) -> Plain | None:
-        """What a seat thought of the person before a step, if it could tell."""
-        look, person = moment["looks"][seat], self.table.person
-        if look is None or seat == person:
+    def _opinion(self, moments: Sequence[Plain], seat: int) -> Plain | None:
+        """What a seat thought of the person before its last act, if it could tell; at an episode's
+        end before the last that it was there for."""
+        person = self.table.person
+        told = [one for one in moments[None if self.over else -1 :] if one["looks"][seat]]
+        if not told or seat == person:
             return None
+        look = told[-1]["looks"][seat]
         place = person - (person > seat)  # among those who are not this seat
-        about, predicted = look["about"], look["predicted"]
+        about, predicted, after = look["about"], look["predicted"], look["after"]
+        target = after[place] if after else None
+        if target and not (self.over or self.table.game.sees_all):
+            target = target | {"cell": None}  # it may be out of the person's sight
         return {
             "value": look["value"],
             "about": about[place] if about else None,
             "predicted": predicted[place] if predicted else None,
+            "after": target,
+            "acted": told[-1]["acts"][person],
         }
 
     def _in_sight(self, moment: Plain) -> Plain:

@@ -49,7 +49,7 @@ def runs_page(
     models: Sequence[Section] = (),
     replays: Sequence[tuple[str, dict[str, Any]]] = (),
 ) -> Page:
-    """Summary, curves, models and replays, the last two as far as they are given.
+    """Replays, summary, curves and models; replays and models as far as they are given.
 
     `replays` are by the name of their run, as `hopplus.evaluation.replay.replays` records them.
     """
@@ -61,6 +61,7 @@ def runs_page(
         about.append(say("Seats that learn have a *; means are over these alone."))
     seeds = compare_seeds(runs)
     sections = [
+        replay_section(replays, say) if replays else None,  # what they do, before any figure of it
         Section(
             say("Summary"),
             header=["", *(run.name for run in runs)],
@@ -71,7 +72,6 @@ def runs_page(
         differences(runs, say),
         curves_section([run.curved for run in runs], say),
         *(replace(one, detail=True) for one in models),
-        replay_section(replays, say) if replays else None,
     ]
     figures = [{**run.as_json(), **seeds_json(one)} for run, one in zip(runs, seeds, strict=True)]
     return Page(

@@ -37,8 +37,9 @@ class Board {
     this.squares = shape("g");
     this.things = shape("g");
     this.way = shape("g");
+    this.aims = shape("g");
     this.pieces = shape("g");
-    this.element = shape("svg", { class: "board", role: "img" }, this.squares, this.things, this.way, this.pieces);
+    this.element = shape("svg", { class: "board", role: "img" }, this.squares, this.aims, this.things, this.way, this.pieces);
   }
 
   /** Another game: its squares, and as many pieces as seats. */
@@ -147,6 +148,17 @@ class Board {
       });
     });
     return made;
+  }
+
+  /** Where somebody is thought to go, as {seat, from, cell, share}: a frame in the seat's colour, and the way there. */
+  aim(aims) {
+    this.aims.replaceChildren(...aims.flatMap(({ seat, from, cell, share }, number) => {
+      const inset = 0.06 + number * 0.06, side = 1 - 2 * inset; // so that several frames of a square can be told apart
+      const frame = shape("rect", { class: "aim", "data-seat": seat, x: cell[1] + inset, y: cell[0] + inset, width: side, height: side, rx: 0.12, opacity: share });
+      const way = shape("path", { class: "aim", d: `M${from[1] + 0.5} ${from[0] + 0.5}L${cell[1] + 0.5} ${cell[0] + 0.5}`, opacity: share / 2 });
+      for (const mark of [frame, way]) mark.style.stroke = this.colour(seat).back;
+      return [way, frame];
+    }));
   }
 
   /** The board for those who cannot see it. */

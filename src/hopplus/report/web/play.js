@@ -149,6 +149,7 @@ class Play {
     this.clock.textContent = this.told();
     this.scores.replaceChildren(...state.totals.map((total, seat) => this.score(total, seat)));
     this.drawOpinions();
+    this.drawAims();
     this.drawReturns();
     this.drawReview();
   }
@@ -172,18 +173,25 @@ class Play {
   drawOpinions() {
     const { state } = this;
     this.opinions.hidden = !(this.live.checked || state.over);
-    const act = state.acted;
     const cards = state.opinions.flatMap((opinion, seat) => {
       if (!opinion || (opinion.value === null && !opinion.about && !opinion.predicted)) return [];
+      const act = opinion.acted;
       const right = opinion.predicted && opinion.predicted[act] === Math.max(...opinion.predicted);
       const text = say(right ? "Foreseen of you; ● is what you did: foreseen." : "Foreseen of you; ● is what you did: not foreseen.");
       return [make("div", { class: "opinion", "data-seat": seat }, make("h4", {}, this.board.tokenOf(seat), this.nameOf(seat)),
         opinion.value === null ? null : make("p", { class: "small value" }, `${say("expects for itself")} ${short(opinion.value)}`),
-        ...goals(this.game, opinion.about, say("Believes that you are after"), say("Inferred goal of yours")),
+        ...goals(this.game, opinion.about, opinion.after, say("Believes that you are after"), say("Foresees that you go for; 0 is chance")),
         ...foreseen(this.game, opinion.predicted, act, text), this.share(seat))];
     });
     const nothing = make("p", { class: "small" }, say("Nobody here has thoughts that can be shown."));
     this.opinions.replaceChildren(...(cards.length || !state.step ? cards : [nothing]));
+  }
+
+  /** Where the others thought that you were going, each in its colour, if you want to know while you play. */
+  drawAims() {
+    const { state } = this, from = state.now.seats[this.person];
+    const aims = state.opinions.map((opinion, seat) => ({ seat, from, ...opinion?.after }));
+    this.board.aim(this.live.checked && !state.over ? aims.filter((one) => one.cell && from) : []);
   }
 
   /** How often a seat has foreseen what you did in an episode that is over. */

@@ -15,27 +15,17 @@ function share(name, part, kind, marks = {}) {
     make("div", { class: "rail" }, fill), make("span", { class: "number" }, part === null ? "–" : part.toFixed(3)));
 }
 
-/** A goal that is a vector: a bar for each number, up or down. */
-function goal(numbers) {
-  const most = Math.max(1e-6, ...numbers.map(Math.abs));
-  const bars = numbers.map((number, place) => {
-    const tall = Math.abs(number) / most * 9;
-    const bar = shape("rect", { x: place * 6 + 1, y: number > 0 ? 10 - tall : 10, width: 4, height: Math.max(0.3, tall) },
-      shape("title", {}, short(number)));
-    bar.style.fill = number > 0 ? "var(--c3)" : "var(--c2)";
-    return bar;
-  });
-  const ground = shape("line", { class: "grid", x1: 0, x2: numbers.length * 6, y1: 10, y2: 10 });
-  return shape("svg", { class: "goal", viewBox: `0 0 ${numbers.length * 6} 20`, preserveAspectRatio: "none", role: "img",
-    "aria-label": numbers.map(short).join(", ") }, ground, ...bars);
-}
-
-/** What someone is thought to be after, below a heading for chances or for a vector. */
-function goals(replay, about, believed, inferred) {
-  if (!about) return [];
-  if (replay.goals !== "belief") return [make("p", { class: "small" }, inferred), goal(about)];
-  return [make("p", { class: "small" }, believed),
-    ...about.map((part, kind) => share(say(String(replay.kinds[kind] ?? kind)), part, "about"))];
+/** What someone is thought to be after: chances that are believed, or what its foreseen actions lead to. */
+function goals(replay, about, after, believed, read) {
+  const rows = (text, parts) => [make("p", { class: "small" }, text),
+    ...parts.map((part, kind) => share(say(String(replay.kinds[kind] ?? "none of them")), part, "about"))];
+  const belief = about && replay.goals === "belief";
+  if (belief && about.length > 1) return rows(believed, about); // of a single kind there is nothing to believe
+  const made = after ? rows(read, after.kinds) : [];
+  if (about && !belief) { // for those who want to know: nobody can read them
+    made.push(make("details", { class: "small" }, make("summary", {}, say("inferred goal, {n} numbers", { n: about.length })), about.map(short).join(" ")));
+  }
+  return made;
 }
 
 /** What someone was expected to do, below a text, with what it did marked. */
@@ -73,6 +63,9 @@ class Replay {
     this.lineBox = make("input", { type: "checkbox", on: { change: () => this.draw() } });
     this.lineBox.checked = true;
     this.lineLabel = make("label", {}, this.lineBox, say("imagined line"));
+    this.aimBox = make("input", { type: "checkbox", on: { change: () => this.draw() } });
+    this.aimBox.checked = true;
+    this.aimLabel = make("label", {}, this.aimBox, say("foreseen targets"));
     this.seatPick = make("div", { class: "bar pick", role: "group", "aria-label": say("look through") });
     this.clock = make("p", { class: "small clock", role: "status" });
     this.looks = make("div", { class: "looks" });
@@ -81,7 +74,7 @@ class Replay {
         make("div", { class: "bar" },
           press(ICONS.first, say("first moment"), () => this.go(0)), press(ICONS.back, say("a step back"), () => this.go(this.moment - 1)),
           this.playButton, press(ICONS.on, say("a step on"), () => this.go(this.moment + 1)),
-          press(ICONS.last, say("last moment"), () => this.go(Infinity)), this.speedPick, this.lineLabel)),
+          press(ICONS.last, say("last moment"), () => this.go(Infinity)), this.speedPick, this.lineLabel, this.aimLabel)),
       make("div", {}, this.seatPick, this.looks));
     const several = this.data.replays.length > 1;
     host.append(make("div", { class: "bar" },
@@ -161,14 +154,23 @@ class Replay {
     const { step } = this;
     const look = step.looks?.[this.seat] ?? null;
     this.slider.value = this.moment;
-    this.lineLabel.hidden = !this.replay.episodes.some((one) => one.steps.some((at) => at.looks?.some((seat) => seat?.line)));
+    const anyone = (what) => this.replay.episodes.some((one) => one.steps.some((at) => at.looks?.some((seat) => seat?.[what])));
+    this.lineLabel.hidden = !anyone("line");
+    this.aimLabel.hidden = !anyone("after");
     this.board.show(step, this.seat, this.lineBox.checked ? look?.line ?? null : null);
+    this.board.aim(this.aimBox.checked ? this.aims(look) : []);
     const last = this.episode.steps.length - 1;
     const got = step.rewards.map((reward, seat) => [reward, seat]).filter(([reward]) => reward)
       .map(([reward, seat]) => say("seat {seat} gets {reward}", { seat, reward: short(reward) }));
     this.clock.textContent = [say("step {n} of {all}", { n: this.moment, all: last }), ...got].join("; ");
     this.drawSeats();
     this.drawLook(look);
+  }
+
+  /** Where this seat thinks that each other goes, in the other's colour. */
+  aims(look) {
+    const others = this.replay.players.map((_, seat) => seat).filter((seat) => seat !== this.seat);
+    return others.map((seat, place) => ({ seat, from: this.step.seats[seat], ...look?.after?.[place] })).filter((one) => one.cell && one.from);
   }
 
   drawSeats() {
@@ -192,11 +194,8 @@ class Replay {
       return;
     }
     const others = this.replay.players.map((_, seat) => seat).filter((seat) => seat !== this.seat);
-    const together = this.replay.goals === "inferred" && look.about?.every((one) => String(one) === String(look.about[0]));
-    const own = this.own(look);
-    if (together) own.append(make("p", { class: "small" }, say("Inferred goal of all others together")), goal(look.about[0]));
-    const rest = others.map((seat, place) => this.other(together ? { ...look, about: null } : look, seat, place));
-    this.looks.replaceChildren(own, ...rest.filter(Boolean));
+    const rest = others.map((seat, place) => this.other(look, seat, place));
+    this.looks.replaceChildren(this.own(look), ...rest.filter(Boolean));
   }
 
   /** Its own policy, value and search. */
@@ -217,13 +216,13 @@ class Replay {
 
   /** What it thinks of another seat. */
   other(look, seat, place) {
-    const about = look.about?.[place] ?? null, predicted = look.predicted?.[place] ?? null;
+    const about = look.about?.[place] ?? null, predicted = look.predicted?.[place] ?? null, after = look.after?.[place] ?? null;
     if ((!about && !predicted) || !this.step.seats[seat]) return null;
     const action = this.acted(seat);
     const right = action !== null && predicted?.[action] === Math.max(...predicted ?? []);
     const text = action === null ? say("Foreseen actions.") : say(right ? "Foreseen actions; ● is what it did: foreseen." : "Foreseen actions; ● is what it did: not foreseen.");
     return make("div", { class: "other" }, make("h4", {}, this.board.tokenOf(seat), this.replay.players[seat]),
-      ...goals(this.replay, about, say("Believed to be after"), say("Inferred goal")),
+      ...goals(this.replay, about, after, say("Believed to be after"), say("Foreseen to go for; 0 is chance")),
       ...foreseen(this.replay, predicted, action, text));
   }
 }
