@@ -118,15 +118,18 @@ def test_goals_and_play_in_imagination_are_those_of_play() -> None:
 
 
 class Ending(eqx.Module):
-    """A world that stands still and pays its time; it ends where time has come to `end`."""
+    """A world that stands still and pays its time; it ends where time has come to `end`, and the
+    seat is gone where it has come to `leave`."""
 
     end: float = eqx.field(static=True)
+    leave: float = eqx.field(static=True, default=2.0)
 
     def __call__(self, view: View, joint: jax.Array) -> Prediction:
         there = view.planes[..., :3].any(axis=(0, 1))
         done = (view.time >= self.end).astype(jnp.float32)
         legal = jnp.zeros((3, 7)).at[:, 1].set(1.0)
-        return Prediction(view.planes, jnp.full(3, view.time), 1.0 - there, legal, done)
+        gone = (1.0 - there).at[0].max((view.time >= self.leave).astype(jnp.float32))
+        return Prediction(view.planes, jnp.full(3, view.time), gone, legal, done)
 
     def bring_back(self, before: jax.Array, after: jax.Array, key: jax.Array) -> jax.Array:
         return after
@@ -135,7 +138,18 @@ class Ending(eqx.Module):
         return prediction.planes, prediction.gone > 0.5
 
 
-def test_after_an_imagined_end_the_next_real_moment_follows() -> None:
+@pytest.mark.parametrize(
+    ("world", "behind"),
+    [
+        (Ending(0.75), None),
+        (Ending(0.75), [0.0] * 5),  # nothing comes behind the end of an episode
+        (Ending(2.0, leave=0.75), [0, 2, 0, 22, 41]),  # the value after a step that it leaves with
+    ],
+    ids=["own", "over", "left"],
+)
+def test_after_an_imagined_end_the_next_real_moment_follows(
+    world: Any, behind: list[float] | None
+) -> None:
     """By hand: moments at times 0.5, 0.6 .. 0.9, steps of 0.25 each, over from 0.75 on."""
     actions = 7
     net = OpponentPart((3, 3, 6), 3, actions, 0, TINY, (1.0,) * actions)
@@ -155,9 +169,12 @@ def test_after_an_imagined_end_the_next_real_moment_follows() -> None:
         act = Act(jnp.int32(STAY), logits, logits[0], memory, *[jnp.zeros(0)] * 3)
         return memory + 1, act  # the value tells the memory
 
-    world: Any = Ending(0.75)
     imagination = Imagination(
-        decide, random_like(shapes, 0), LearnedDynamics(world, 4), lambda *_: jnp.zeros((2, 0))
+        decide,
+        random_like(shapes, 0),
+        LearnedDynamics(world, 4),
+        lambda *_: jnp.zeros((2, 0)),
+        gains_after_leaving=behind is not None,
     )
     memories = 10.0 * jnp.arange(steps)
     observations = Observation(view, tile(legal))
@@ -169,6 +186,7 @@ def test_after_an_imagined_end_the_next_real_moment_follows() -> None:
     assert dream.act.value.tolist() == [0, 1, 20, 21, 40]
     np.testing.assert_array_equal(dream.view.legal[1], np.isin(np.arange(7), [1, STAY]))
     np.testing.assert_array_equal(dream.view.legal[2], True)
+    assert behind == (None if dream.behind is None else dream.behind.tolist())
 
 
 REWARDS = {
@@ -219,6 +237,35 @@ def test_imagined_rewards_and_returns_by_hand(
         assert batch.imagined.all()
         assert batch.present.tolist() == [opened] * 6
         assert batch.valued.tolist() == [opened and critic_on == "both"] * 6
+
+
+def test_imagined_returns_of_who_shares_rewards_by_hand() -> None:
+    """One replica of three steps; the seat leaves with its second while others go on."""
+    s = setup()
+    imagined_rollouts = s.learner.auxiliary.imagined_rollouts
+    assert imagined_rollouts is not None
+    imagined_rollouts = replace(
+        imagined_rollouts,
+        config=replace(imagined_rollouts.config, reward="predicted"),
+        ppo=replace(imagined_rollouts.ppo, gae_lambda=1.0, discount=0.5, prosociality=0.5),
+    )
+    assert imagined_rollouts.imagination(of_seat(s.param_sets, 0), 0).gains_after_leaving
+    nothing = jnp.zeros((3, 1, 1))
+    dream = ImaginedRollout(
+        memory=(),
+        begins=nothing,
+        view=View(nothing, nothing, nothing, nothing),
+        act=Act(nothing, nothing, nothing, nothing[..., 0], nothing, nothing, nothing),
+        reward=jnp.array([[[0.0, 4.0]], [[6.0, 2.0]], [[1.0, 3.0]]]),
+        ended=jnp.array([[False], [True], [False]]),
+        last=jnp.array([[8.0]]),
+        behind=jnp.array([[0.0], [3.0], [0.0]]),
+    )
+    known = jnp.array([-1.0, 5.0, 0.5, 2.0])
+    batch = imagined_rollouts.batch(dream, known, jnp.array(True))
+    # Half of one's own and half of the mean: 0 and 2, 6 and 4, 1 and 2.
+    np.testing.assert_allclose(batch.reward, [1.0, 5.0, 1.5])
+    np.testing.assert_allclose(batch.returns, [1 + 0.5 * 6.5, 5 + 0.5 * 3, 1.5 + 0.5 * 8])
 
 
 def test_the_real_ratio_follows_its_schedule() -> None:

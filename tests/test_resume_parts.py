@@ -164,7 +164,7 @@ def test_its_players_can_leave(folder: Path, capsys: pytest.CaptureFixture[str])
         (["--world.fits", "0"], "world.fits is 0"),
         (["--game.sight", "1"], "take --world.head cells"),
         (["--parts", "world", "--game.sight", "1"], "--world.head"),
-        (["--ppo.prosociality", "0.5"], "0 with imagination"),
+        (["--ppo.inequity.alpha", "0.5"], "0 with imagination"),
         (["--ppo.unroll", "1"], "2 or more with the goal part"),
     ],
     ids=str,

@@ -195,8 +195,8 @@ class TrainConfig(Settings):
         for name, given in ppo.social.items():
             held = not self.search.simulations
             check(held, name, given, "0 with a search, which looks for own rewards")
-            held = "imagination" not in self.parts
-            check(held, name, given, "0 with imagination, where only own rewards are known")
+            held = "imagination" not in self.parts or name == "ppo.prosociality"
+            check(held, name, given, "0 with imagination, where rewards alone are known")
         if self.search.simulations:
             held = "imagination" not in self.parts
             check(held, "--parts", self.parts, "without imagination where a search is learned from")

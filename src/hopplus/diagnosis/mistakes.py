@@ -104,7 +104,7 @@ class LoudDynamics(LearnedDynamics):
         self, embedding: Observation, joint: jax.Array, key: jax.Array
     ) -> tuple[Observation, Transition]:
         after, transition = super().simulate(embedding, joint, key)
-        return after, Transition(20 * transition.reward, transition.ended)
+        return after, replace(transition, reward=20 * transition.reward)
 
 
 def act_one_seat_without_goals(seat: jax.Array, actor: Actor, *given: Any) -> tuple[Memory, Act]:

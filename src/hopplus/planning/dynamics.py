@@ -27,6 +27,7 @@ class Transition(eqx.Module):
 
     reward: jax.Array  # [N] float32
     ended: jax.Array  # [] bool, the seat is gone or the episode over
+    over: jax.Array  # [] bool, the episode is over
 
 
 class Chance(eqx.Module):
@@ -81,7 +82,8 @@ class LearnedDynamics(eqx.Module):
             there = embedding.legal.sum(axis=1) > 1
             view = replace(view, last_actions=jnp.where(there, joint, -1))
         legal = (prediction.legal > 0.5).at[:, STAY].set(True)  # staying always is
-        transition = Transition(reward=prediction.reward, ended=gone[0] | (prediction.done > 0.5))
+        over = prediction.done > 0.5
+        transition = Transition(reward=prediction.reward, ended=gone[0] | over, over=over)
         return Observation(view, legal), transition
 
 
@@ -100,7 +102,8 @@ class TrueDynamics(eqx.Module):
         self, embedding: State, joint: jax.Array, key: jax.Array
     ) -> tuple[State, Transition]:
         after, outcome = self.game.step(embedding, joint, key)
-        return after, Transition(outcome.reward, ~self.game.present(after)[0] | outcome.done)
+        ended = ~self.game.present(after)[0] | outcome.done
+        return after, Transition(outcome.reward, ended, outcome.done)
 
 
 def observe(game: Game, view: View) -> Observation:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -25,6 +26,9 @@ class ImaginedRollout(eqx.Module):
     reward: jax.Array  # [H, N] float32, own first
     ended: jax.Array  # [H] bool, the seat is gone after the step, or the episode over
     last: jax.Array  # [1] float32, the value after the last step
+    # [H] float32, what is still to come for a seat that has gone while the episode goes on; None
+    # where that is nothing.
+    behind: jax.Array | None = None
 
 
 @dataclass(frozen=True)
@@ -36,6 +40,7 @@ class Imagination:
     dynamics: Dynamics
     # What the seat infers [J] and a key -> what it supposes about the others [N - 1, G].
     suppose: Callable[[jax.Array, jax.Array], jax.Array]
+    gains_after_leaving: bool = False  # by the others' rewards, which its value tells
 
     def __call__(
         self, observations: Observation, memories: Memory, key: jax.Array
@@ -50,7 +55,7 @@ class Imagination:
 
         def step(
             carry: tuple[Embedding, Memory], now: tuple[Embedding, Memory, jax.Array]
-        ) -> tuple[tuple[Embedding, Memory], tuple[Memory, View, Act, jax.Array, jax.Array]]:
+        ) -> tuple[tuple[Embedding, Memory], tuple[Any, ...]]:
             embedding, before = carry
             *fresh, key = now
             observation = self.dynamics.observation(embedding)
@@ -69,16 +74,22 @@ class Imagination:
                 tuple(fresh),
                 (after, memory),
             )
-            return carry, (before, observation.view, act, transition.reward, transition.ended)
+            behind = None
+            if self.gains_after_leaving:
+                _, later = self.decide(memory, self.dynamics.observation(after).view, key_own)
+                goes_on = transition.ended & ~transition.over
+                behind = jnp.where(goes_on, later.value, 0.0)
+            seen = (before, observation.view, act)
+            return carry, (*seen, transition.reward, transition.ended, behind)
 
         steps = len(observations.legal)
         embeddings = jax.vmap(self.dynamics.enter)(observations)
         first = jax.tree.map(lambda leaf: leaf[0], (embeddings, memories))
         # The first is where it begins, so the steps to go on from are the ones after it.
         fresh = jax.tree.map(lambda leaf: jnp.roll(leaf, -1, axis=0), (embeddings, memories))
-        (embedding, memory), (before, view, act, reward, ended) = jax.lax.scan(
+        (embedding, memory), (before, view, act, reward, ended, behind) = jax.lax.scan(
             step, first, (*fresh, jax.random.split(key, steps))
         )
         begins = jnp.roll(ended, 1).at[0].set(True)
         _, last = self.decide(memory, self.dynamics.observation(embedding).view, key)
-        return ImaginedRollout(before, begins, view, act, reward, ended, last.value[None])
+        return ImaginedRollout(before, begins, view, act, reward, ended, last.value[None], behind)

@@ -19,6 +19,7 @@ from hopplus.learning.auxiliary.transitions import (
 )
 from hopplus.learning.ppo import Batch, source_metrics
 from hopplus.learning.returns import lambda_returns, worth_later
+from hopplus.learning.social_rewards import shared_reward
 from hopplus.models.part import Metrics
 from hopplus.models.sampling import draw
 from hopplus.models.world import World
@@ -159,7 +160,8 @@ class ImaginedRollouts:
 
         context = self.actor.context
         dynamics = self.dynamics(player_params.world, self.game.horizon, self.game.sees_all)
-        return Imagination(decide, player_params.opponents, dynamics, supposed)
+        later = self.ppo.gains_after_leaving
+        return Imagination(decide, player_params.opponents, dynamics, supposed, later)
 
     def starts(self, buffer: Transitions, key: jax.Array) -> tuple[Observation, Any]:
         """[H, sets, replicas] real steps at which seats of the set were present, and their memories
@@ -189,7 +191,7 @@ class ImaginedRollouts:
     def batch(self, rollout: ImaginedRollout, observed: jax.Array, open_: jax.Array) -> Batch:
         """[rows, ...] the steps of an imagined rollout [H, replicas, ...] of one set."""
         c, ppo = self.config, self.ppo
-        reward = rollout.reward[..., 0]
+        reward = shared_reward(rollout.reward, ppo.prosociality)[..., 0]
         match c.reward:
             case "clipped":
                 reward = jnp.clip(reward, observed[0], observed[1])
@@ -204,7 +206,10 @@ class ImaginedRollouts:
         valued = jnp.ones(value.shape, bool)
         over_replicas = jax.vmap(lambda_returns, in_axes=(1, 1, 1, 1, None), out_axes=1)
         worth = worth_later(rollout.ended, ppo.discount)
-        returns = over_replicas(reward, value, valued, worth, ppo.gae_lambda)
+        gained = reward
+        if rollout.behind is not None:  # what the others are still to gain counts when it is gone
+            gained = reward + ppo.discount * rollout.behind
+        returns = over_replicas(gained, value, valued, worth, ppo.gae_lambda)
         present = jnp.broadcast_to(open_, returns.shape)
         steps = Batch(
             view=rollout.view,
