@@ -8,7 +8,7 @@ import pytest
 
 from docs_markdown import Command, steps_of
 from docs_runner import Runner, make_makers, run_document
-from docs_small import DOCUMENTS, README, ROOT, read_documents
+from docs_small import DOCUMENTS, ROOT, START, read_documents
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=[path.name for path in DOCUMENTS])
@@ -17,7 +17,7 @@ def test_commands(path: Path, tmp_path: Path) -> None:
     # A command that stands in several documents is run with the first.
     before = [step for each in DOCUMENTS[: DOCUMENTS.index(path)] for step in documents[each]]
     elsewhere = {step.words for step in before if isinstance(step, Command) and not step.shown}
-    makers = make_makers({README: documents[README]} | documents)  # its names go first
+    makers = make_makers({START: documents[START]} | documents)  # its names go first
     runner = Runner(tmp_path, makers, elsewhere=elsewhere)
     wrong = list(run_document(documents[path], runner))
     jax.clear_caches()

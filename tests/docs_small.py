@@ -11,6 +11,7 @@ from docs_markdown import Command, Step, read_steps
 
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
+START = ROOT / "docs" / "start.md"
 TRANSLATED = ROOT / "README.zh-CN.md"  # has the commands of README.md, which are run
 TRANSLATIONS = (TRANSLATED, *sorted((ROOT / "docs").glob("*.zh-CN.md")))
 DOCUMENTS = (*sorted((ROOT / "docs").glob("*.md")), README)  # the longest at both ends
@@ -142,7 +143,7 @@ NOT_RUN = {
         )
     },
     "python -m benchmarks.ray_sweep": "needs Ray, too",
-    "hopplus bench update --curve": "compiles HOP+ ten times; `bench update` is run in README.md",
+    "hopplus bench update --curve": "compiles HOP+ ten times; `bench update` is run in learning.md",
     **{
         f"hopplus play {rest}": "serves a page until Ctrl-C"
         for rest in (
