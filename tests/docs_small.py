@@ -4,6 +4,7 @@ A command is run as it stands with the options below behind its own: later ones 
 in it is read, and what it is about (its preset, its players, its switches) stays as it is.
 """
 
+import json
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -16,6 +17,7 @@ TRANSLATED = ROOT / "README.zh-CN.md"  # has the commands of README.md, which ar
 TRANSLATIONS = (TRANSLATED, *sorted((ROOT / "docs").glob("*.zh-CN.md")))
 DOCUMENTS = (*sorted((ROOT / "docs").glob("*.md")), README)  # the longest at both ends
 
+NOTEBOOKS = sorted((ROOT / "docs" / "tutorials").glob("*.ipynb"))
 MOST_SEEDS = 2
 
 # Two updates; an episode ends in each, as it has 35 steps at most.
@@ -164,6 +166,12 @@ NOT_RUN = {
         for game in ("snowdrift", "coin")
     },
 }
+
+
+def code_cells(path: Path) -> list[str]:
+    """The code of a notebook, cell by cell."""
+    cells = json.loads(path.read_text("utf-8"))["cells"]
+    return ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
 
 
 def small(command: Command) -> list[str]:

@@ -32,6 +32,8 @@ from docs_small import (
     stale,
 )
 
+TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
+
 
 def words_of(text: str) -> list[str]:
     return [str(step) for step in steps_of(text) if isinstance(step, Command)]
@@ -167,7 +169,7 @@ def links_of(path: Path) -> list[tuple[Path, str]]:
 
 @pytest.mark.parametrize(
     "path",
-    [*DOCUMENTS, *TRANSLATIONS, ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md"],
+    [*DOCUMENTS, TRANSLATED, *TUTORIALS, ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md"],
     ids=lambda path: path.name,
 )
 def test_links_lead_to_files_and_headings_that_are_there(path: Path) -> None:

@@ -195,7 +195,7 @@ def test_everything_has_chinese(evil: Summary, monkeypatch: pytest.MonkeyPatch) 
     scripts = "".join(path.read_text(encoding="utf-8") for path in pages.HERE.glob("*.js"))
     calls = re.findall(r"\bsay\(([^()]*)", scripts)
     said = {text for call in calls for text in re.findall(r'"([^"]+)"', call)}
-    assert {"play", "Inferred goal", "Foreseen actions; ● is what it did: foreseen."} <= said
+    assert {"play", "Inferred goal", "Predicted actions; ● is what it did: predicted."} <= said
     template = (pages.HERE / "page.html").read_text(encoding="utf-8")
     asked |= said | set(re.findall(r'say\("([^"]+)"\)', template))
     own = {row for row in asked if re.search("[\u4e00-\u9fff]", row)}  # said already

@@ -147,7 +147,7 @@ def _read(
         return tyro.cli(
             Command,
             prog="hopplus",
-            description="Opponent-modelling players for mixed-motive Markov games.",
+            description="Agents that adapt quickly to unseen co-players in mixed-motive games.",
             args=words,
             return_unknown_args=True,
             config=(tyro.conf.OmitSubcommandPrefixes, tyro.conf.CascadeSubcommandArgs),

@@ -176,7 +176,7 @@ class Play {
     const cards = state.opinions.flatMap((opinion, seat) => {
       if (!opinion || (opinion.value === null && !opinion.about && !opinion.predicted)) return [];
       const right = opinion.predicted && opinion.predicted[act] === Math.max(...opinion.predicted);
-      const text = say(right ? "Foreseen of you; ● is what you did: foreseen." : "Foreseen of you; ● is what you did: not foreseen.");
+      const text = say(right ? "Predicted of you; ● is what you did: predicted." : "Predicted of you; ● is what you did: not predicted.");
       return [make("div", { class: "opinion", "data-seat": seat }, make("h4", {}, this.board.tokenOf(seat), this.nameOf(seat)),
         opinion.value === null ? null : make("p", { class: "small value" }, `${say("expects for itself")} ${short(opinion.value)}`),
         ...goals(this.game, opinion.about, say("Believes that you are after"), say("Inferred goal of yours")),
@@ -193,7 +193,7 @@ class Play {
     const pairs = steps.map((step) => [step.looks[seat].predicted[place], step.acts[this.person]]).filter(([chances, act]) => chances && act >= 0);
     if (!pairs.length) return null;
     const right = pairs.filter(([chances, act]) => chances[act] === Math.max(...chances)).length;
-    return make("p", { class: "small" }, say("In this episode it foresaw {n} of your {all} actions.", { n: right, all: pairs.length }));
+    return make("p", { class: "small" }, say("In this episode it predicted {n} of your {all} actions.", { n: right, all: pairs.length }));
   }
 
   drawReturns() {

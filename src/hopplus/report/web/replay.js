@@ -221,7 +221,7 @@ class Replay {
     if ((!about && !predicted) || !this.step.seats[seat]) return null;
     const action = this.acted(seat);
     const right = action !== null && predicted?.[action] === Math.max(...predicted ?? []);
-    const text = action === null ? say("Foreseen actions.") : say(right ? "Foreseen actions; ● is what it did: foreseen." : "Foreseen actions; ● is what it did: not foreseen.");
+    const text = action === null ? say("Predicted actions.") : say(right ? "Predicted actions; ● is what it did: predicted." : "Predicted actions; ● is what it did: not predicted.");
     return make("div", { class: "other" }, make("h4", {}, this.board.tokenOf(seat), this.replay.players[seat]),
       ...goals(this.replay, about, say("Believed to be after"), say("Inferred goal")),
       ...foreseen(this.replay, predicted, action, text));
