@@ -50,6 +50,8 @@ def gather(folder: Path) -> None:
     for path in folder.glob("tutorials/*.ipynb"):
         path.with_suffix(".md").write_text(notebook_to_markdown(path), "utf-8")
         path.unlink()
+    (folder / "assets").mkdir()
+    shutil.copy(Path(__file__).with_name("iframe-worker.js"), folder / "assets")
     (folder / "reference").mkdir()
     (folder / "reference" / "commands.md").write_text(commands_page(), "utf-8")
     (folder / "reference" / "python.md").write_text(python_page(), "utf-8")
@@ -92,6 +94,8 @@ def _link(page: Path, source: Path, folder: Path) -> list[tuple[Path, Path]]:
     text = page.read_text("utf-8")
     parts = CODE.split(OTHER_LANGUAGE.sub("", text))  # of code, and of what is between
     parts[::2] = [EQUATION.sub(_equation, LINK.sub(moved, part)) for part in parts[::2]]
+    # In a table GitHub wants | escaped within code, where Python-Markdown shows the backslash.
+    parts[1::2] = [part.replace(r"\|", "|") for part in parts[1::2]]
     page.write_text("".join(parts), "utf-8")
     return made
 

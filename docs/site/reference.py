@@ -47,7 +47,7 @@ def _sections(found: Manual, own: bool) -> Iterator[str]:
 
 
 def _cell(text: str) -> str:
-    text = re.sub(r"\{None\}\|", "", text)
+    text = re.sub(r"\{None,", "{", re.sub(r"\{None\}\|", "", text))
     text = re.sub(r" ?\(default: (None)?\)", "", text)
     return text.replace("|", "\\|")
 
@@ -76,7 +76,7 @@ def _described(name: str, thing: object) -> Iterator[str]:
     elif not callable(thing):  # a cached property
         thing = getattr(thing, "func", thing)
         yield "*property*"
-    else:
+    elif not (inspect.isclass(thing) and issubclass(thing, Exception)):  # whose is nobody's
         yield f"```python\n{name}{_signature(thing)}\n```"
     if text := inspect.getdoc(thing):
         yield html.escape(text, quote=False)
