@@ -47,6 +47,17 @@ def test_nothing_is_fetched(site: Path) -> None:
         assert not found, f"{page.name}: {found}"
 
 
+def test_pages_lead_to_themselves_in_the_other_language(site: Path) -> None:
+    for name in ("index", "reference/commands"):
+        for page, other in ((name, f"zh/{name}"), (f"zh/{name}", name)):
+            text = (site / f"{page}.html").read_text("utf-8")
+            language = "zh" if other.startswith("zh/") else "en"
+            link = re.search(rf'href="([^"]+)" hreflang="{language}"', text)
+            assert link, page
+            found = (site / f"{page}.html").parent / link[1]
+            assert found.resolve() == (site / f"{other}.html").resolve()
+
+
 def test_the_reference_is_made_from_the_code(site: Path) -> None:
     commands = (site / "reference" / "commands.html").read_text("utf-8")
     assert all(name in commands for name in ("--ppo.learning-rate", "leave-one-out", "--quick"))

@@ -41,6 +41,7 @@ LINK = re.compile(r"(?<=\]\()(?!https?:|#)([^)\s#]+)")
 CODE = re.compile(r"(^ *```[\s\S]*?^ *```|(?<=\n\n)(?:    .*\n|\n)+|`[^`\n]+`)", re.M)
 OTHER_LANGUAGE = re.compile(r"^\[(?:中文|English)\]\([^)]*\)\n+", re.M)
 EQUATION = re.compile(r"\$\$(.+?)\$\$|(?<![\w$])\$([^$\n]+)\$(?!\w)", re.S)
+ABOVE = "__above__/"  # stands for ../ while MkDocs makes links relative, which knows no above
 FENCES = {".py": "python", ".toml": "toml", ".cff": "yaml"}
 
 
@@ -159,7 +160,7 @@ class PageLanguages:
         self.chinese = chinese
 
     def on_page_context(self, context: Any, *, page: Any, config: Any, nav: Any) -> None:
-        english, chinese = ("../", "") if self.chinese else ("", "zh/")
+        english, chinese = (ABOVE, "") if self.chinese else ("", "zh/")
         config.extra["alternate"] = [
             {"name": "English", "link": f"{english}{page.url}", "lang": "en"},
             {"name": "中文", "link": f"{chinese}{page.url}", "lang": "zh"},
@@ -187,6 +188,8 @@ def build_site(out: Path) -> None:
             )
             config.plugins.on_startup(command="build", dirty=False)
             build(config)
+    for page in (out / "zh").rglob("*.html"):
+        page.write_text(page.read_text("utf-8").replace(ABOVE, "../"), "utf-8")
 
 
 if __name__ == "__main__":
