@@ -15,7 +15,8 @@ README = ROOT / "README.md"
 START = ROOT / "docs" / "start.md"
 TRANSLATED = ROOT / "README.zh-CN.md"  # has the commands of README.md, which are run
 TRANSLATIONS = (TRANSLATED, *sorted((ROOT / "docs").glob("*.zh-CN.md")))
-DOCUMENTS = (*sorted((ROOT / "docs").glob("*.md")), README)  # the longest at both ends
+# What is run, the longest at both ends; translations have the same commands and the same code.
+DOCUMENTS = (*sorted({*(ROOT / "docs").glob("*.md")} - {*TRANSLATIONS}), README)
 
 NOTEBOOKS = sorted((ROOT / "docs" / "tutorials").glob("*.ipynb"))
 MOST_SEEDS = 2
