@@ -146,7 +146,7 @@ def test_the_way_to_best_responses_and_what_is_missing_there() -> None:
     names = [row[0] for row in table.rows]
     assert names[2:] == [
         "mean",
-        "share of the way to best responses",
+        "share of the gap to best responses closed",
         "regret",
         "regret, added up",
     ]
