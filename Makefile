@@ -2,13 +2,14 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help demo test quick lint types unit docs-test wheel zoo clean
+.PHONY: help demo test quick lint types unit docs docs-test wheel zoo clean
 
 help:
 	@echo "make demo   plays scripted players, trains PPO and HOP+ to the end, compares them, evaluates, writes demo/ppo.gif and demo/report.html"
 	@echo "make test   lint, types and tests (make lint, make types, make unit for one of them)"
 	@echo "make quick  lint and a minute's worth of tests, some of every part, to run while you work"
-	@echo "make docs-test   runs every command of README.md and docs/, made small"
+	@echo "make docs   builds the documentation as a site in site/, in English and Chinese; it needs no network to read"
+	@echo "make docs-test   runs every command of README.md and docs/, made small, and the notebooks"
 	@echo "make wheel  builds the wheel and tries it in a fresh environment (HOPPLUS_WHEEL=offline: with this one's dependencies)"
 	@echo "make zoo    trains the players of zoo:NAME that are missing in src/hopplus/zoo (a GPU: minutes; two cores: hours)"
 	@echo "make clean  removes the virtual environment and caches"
@@ -55,6 +56,12 @@ unit: .venv/installed
 quick: lint
 	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile @tests/quick.txt
 
+docs: .venv/installed
+	@$(BIN)/python -c 'import material, latex2mathml' 2>/dev/null || \
+	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	$(BIN)/python docs/site/build.py site
+	@echo "open site/index.html"
+
 docs-test: .venv/installed
 	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal tests/docs_check.py
 
@@ -67,5 +74,5 @@ zoo: .venv/installed
 	$(BIN)/python -m benchmarks.zoo
 
 clean:
-	rm -rf .venv demo dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv demo dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -4,6 +4,7 @@ A command is run as it stands with the options below behind its own: later ones 
 in it is read, and what it is about (its preset, its players, its switches) stays as it is.
 """
 
+import json
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -11,10 +12,13 @@ from docs_markdown import Command, Step, read_steps
 
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
+START = ROOT / "docs" / "start.md"
 TRANSLATED = ROOT / "README.zh-CN.md"  # has the commands of README.md, which are run
 TRANSLATIONS = (TRANSLATED, *sorted((ROOT / "docs").glob("*.zh-CN.md")))
-DOCUMENTS = (*sorted((ROOT / "docs").glob("*.md")), README)  # the longest at both ends
+# What is run, the longest at both ends; translations have the same commands and the same code.
+DOCUMENTS = (*sorted({*(ROOT / "docs").glob("*.md")} - {*TRANSLATIONS}), README)
 
+NOTEBOOKS = sorted((ROOT / "docs" / "tutorials").glob("*.ipynb"))
 MOST_SEEDS = 2
 
 # Two updates; an episode ends in each, as it has 35 steps at most.
@@ -147,7 +151,7 @@ NOT_RUN = {
     },
     "python -m benchmarks.ray_sweep": "needs Ray, too",
     "python -m benchmarks.processes": "starts 32 processes; tests/test_processes.py starts some",
-    "hopplus bench update --curve": "compiles HOP+ ten times; `bench update` is run in README.md",
+    "hopplus bench update --curve": "compiles HOP+ ten times; `bench update` is run in learning.md",
     **{
         f"hopplus play {rest}": "serves a page until Ctrl-C"
         for rest in (
@@ -169,6 +173,12 @@ NOT_RUN = {
         for game in ("snowdrift", "coin")
     },
 }
+
+
+def code_cells(path: Path) -> list[str]:
+    """The code of a notebook, cell by cell."""
+    cells = json.loads(path.read_text("utf-8"))["cells"]
+    return ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
 
 
 def small(command: Command) -> list[str]:

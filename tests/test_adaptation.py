@@ -146,7 +146,7 @@ def test_the_way_to_best_responses_and_what_is_missing_there() -> None:
     names = [row[0] for row in table.rows]
     assert names[2:] == [
         "mean",
-        "share of the way to best responses",
+        "share of the gap to best responses closed",
         "regret",
         "regret, added up",
     ]
@@ -193,7 +193,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[st
         patch.setattr(Certificate, "measure", counted)
         assert main(command) == 0
     (path,) = out.glob("*.json")
-    assert "Being told whom one faces brings" in path.with_suffix(".html").read_text()
+    assert "The value of knowing your co-players" in path.with_suffix(".html").read_text()
     return path, command
 
 
@@ -250,7 +250,7 @@ def test_adapt(
     assert "noisy-hare:0.2, switch" in out
     assert "last 600 of 2,400 steps" in out
     assert "oracle and blind were measured in seat 0" in out
-    assert "one seed: no interval can be told" in out
+    assert "one seed: no interval" in out
     assert "noisy-hare:0.2, switch" in Path(page).read_text()
     for wrong, said in (
         (["--seat", "3"], "from 0 to 2"),

@@ -158,7 +158,7 @@ def test_a_diagnosis_can_be_written_as_json() -> None:
     assert told["area"] == "data"
     titles = [check["title"] for check in told["checks"]]
     assert titles[0] == "Is it real?"
-    for part in ("The game: rules", "The log", "Updates", "Step size"):
+    for part in ("The game: rules", "The log", "Updates", "Learning rate"):
         assert part in titles
     assert len(told["returns"]["seats"]) == 3
 

@@ -1,6 +1,7 @@
 """Commands in the documents are found, and one that is not run, or not right, is noticed; so is a
 link that leads nowhere."""
 
+import ast
 import re
 from pathlib import Path
 
@@ -31,6 +32,8 @@ from docs_small import (
     small,
     stale,
 )
+
+TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
 
 
 def words_of(text: str) -> list[str]:
@@ -144,9 +147,12 @@ def test_a_stale_entry_is_named(table: str, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize("path", TRANSLATIONS, ids=lambda path: path.name)
-def test_both_languages_have_the_same_commands_in_the_same_order(path: Path) -> None:
+def test_both_languages_have_the_same_commands_and_code_in_the_same_order(path: Path) -> None:
     def shape(steps: list[Step]) -> list[object]:
-        return [step.words if isinstance(step, Command) else "python" for step in steps]
+        return [
+            step.words if isinstance(step, Command) else ast.dump(ast.parse(step.text))
+            for step in steps
+        ]
 
     original = path.with_name(path.name.replace(".zh-CN", ""))
     documents = read_documents([original, path])
@@ -167,7 +173,7 @@ def links_of(path: Path) -> list[tuple[Path, str]]:
 
 @pytest.mark.parametrize(
     "path",
-    [*DOCUMENTS, *TRANSLATIONS, ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md"],
+    [*DOCUMENTS, *TRANSLATIONS, *TUTORIALS, ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md"],
     ids=lambda path: path.name,
 )
 def test_links_lead_to_files_and_headings_that_are_there(path: Path) -> None:
@@ -186,7 +192,7 @@ def test_every_page_is_linked_from_the_readme(readme: Path) -> None:
 def test_options_named_in_running_text_are_known() -> None:
     known = known_options()
     assert {"--game.size", "--search.simulations", "--fit.epochs", "--rounds"} <= known
-    for path in (*DOCUMENTS, TRANSLATED):
+    for path in (*DOCUMENTS, *TRANSLATIONS):
         for option in options_of(path.read_text(encoding="utf-8")):
             start = option.removesuffix("*")
             fits = start in known or (option != start and any(o.startswith(start) for o in known))

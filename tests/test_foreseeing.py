@@ -78,7 +78,7 @@ def test_the_command_tells_of_strangers(tmp_path: Path, capsys: pytest.CaptureFi
     assert (np.array(told["right"]) <= np.array(told["best"]) + 1e-6).all()
     assert len(told["calibration_error"]) == 2
     page = (tmp_path / "page.html").read_text()
-    assert "Do the models know how well they know?" in page
+    assert "Calibration of the models" in page
     plain = ["diagnose", "adaptation", str(tmp_path / "plain.safetensors"), *more]
     assert main(plain) == 2
     assert "--against asks for models of others" in capsys.readouterr().err

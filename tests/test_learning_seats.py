@@ -124,7 +124,7 @@ def test_other_co_players_are_not_ranked(tmp_path: Path) -> None:
     assert any("different co-players" in line for line in page.lines)
     same = summary_of(tmp_path / "same", "learn,stag,stag,stag")
     page = runs_page([one, same], "")
-    assert page.answer.startswith("No difference can be told between one (1.000 ± 0.000) and same")
+    assert page.answer.startswith("No significant difference between one (1.000 ± 0.000) and same")
     assert not any("co-players" in line for line in page.lines)
 
 
@@ -164,12 +164,12 @@ def test_means_that_cannot_be_told_apart_are_not_ranked(tmp_path: Path) -> None:
     noise = 0.1 * rng.normal(size=(6, 5, 4))
     paths = [write_run(tmp_path / "a", 2.0 + noise), write_run(tmp_path / "b", 2.01 - noise)]
     page = runs_page(summarise([open_run(path) for path in paths]), "")
-    assert page.answer.startswith("No difference can be told between")
+    assert page.answer.startswith("No significant difference between")
     one = [
         write_run(tmp_path / name, np.full((3, 1, 4), high)) for name, high in (("c", 1), ("d", 3))
     ]
     page = runs_page(summarise([open_run(path) for path in one]), "")
-    assert page.answer == "No difference can be told between d (3.000) and c (1.000)"
+    assert page.answer == "No significant difference between d (3.000) and c (1.000)"
 
 
 def test_every_seed_is_evaluated(small_run: Path, capsys: pytest.CaptureFixture[str]) -> None:

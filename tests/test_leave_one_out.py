@@ -104,7 +104,9 @@ def test_episodes_of_tables() -> None:
 
 def test_the_page() -> None:
     page = leave_one_out_page("title", FOUND, ["more"])
-    assert page.answer.startswith("memory comes furthest from blind to best responses: 0.875 ±")
+    assert page.answer.startswith(
+        "memory closes most of the gap from blind to best responses: 0.875 ±"
+    )
     assert page.mark == "bad"  # of two seeds
     assert any(
         "no share in 1 of 3 families" in line and line.endswith(": c") for line in page.lines
@@ -118,7 +120,7 @@ def test_the_page() -> None:
     ]
     assert [cell[:5] for cell in returns.cells[1]] == ["b", "1.000", "3.500", "1.000", "3.000"]
     assert [cell[:5] for cell in returns.cells[-1]][2:] == ["2.833", "2.333", "3.083"]
-    assert [row[0] for row in shares.cells[-2:]] == ["share of the mean way", "mean of 2 shares"]
+    assert [row[0] for row in shares.cells[-2:]] == ["share of the mean gap", "mean of 2 shares"]
     assert shares.cells[2] == ["c", "-", "-"]
     assert shares.cells[-1][1].startswith("0.250")
     assert changes.cells[-1][0] == "mean"

@@ -1,4 +1,4 @@
-"""The map in the READMEs and the chain in CONTRIBUTING are those of the source."""
+"""The map in docs/source.md and the chain in CONTRIBUTING are those of the source."""
 
 import re
 from pathlib import Path
@@ -8,13 +8,13 @@ import pytest
 from test_imports import BESIDE, LAYERS, SOURCE
 
 ROOT = SOURCE.parents[1]
-READMES = ("README.md", "README.zh-CN.md")
 LONGEST = 350  # lines of a file
 
 
-def drawn_map(name: str) -> str:
+def drawn_map() -> str:
     """The block that begins with `src/hopplus/`."""
-    found = re.search(r"```text\nsrc/hopplus/\n(.*?)```", (ROOT / name).read_text("utf-8"), re.S)
+    text = (ROOT / "docs" / "source.md").read_text("utf-8")
+    found = re.search(r"```text\nsrc/hopplus/\n(.*?)```", text, re.S)
     assert found
     return found[1]
 
@@ -45,19 +45,14 @@ def rooms_of_source() -> set[str]:
     return {path for path in found if path != "."}
 
 
-@pytest.mark.parametrize("name", READMES)
-def test_the_map_shows_every_room(name: str) -> None:
-    rooms = drawn_rooms(drawn_map(name))
+def test_the_map_shows_every_room() -> None:
+    rooms = drawn_rooms(drawn_map())
     assert set(rooms) - {""} == rooms_of_source()
     for room, files in rooms.items():
         missing = {file for file in files if not (SOURCE / room / file).exists()}
-        assert not missing, f"{name} shows {missing} in {room or 'src/hopplus'}"
+        assert not missing, f"the map shows {missing} in {room or 'src/hopplus'}"
     alone = {file.name for file in SOURCE.glob("*.py")} - {"__init__.py", "__main__.py"}
     assert rooms[""] == alone
-
-
-def test_both_languages_show_one_map() -> None:
-    assert drawn_map(READMES[0]) == drawn_map(READMES[1])
 
 
 def test_the_chain_is_the_order_of_layers() -> None:

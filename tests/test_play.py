@@ -15,7 +15,7 @@ import plain_stag_hunt
 from board_checks import plain_rules
 from hopplus.config import CoinConfig, ConfigError, SnowdriftConfig, StagHuntConfig
 from hopplus.evaluation.replay.film import frames_of
-from hopplus.evaluation.replay.readable import foreseen_targets
+from hopplus.evaluation.replay.readable import predicted_targets
 from hopplus.evaluation.replay.session import Session, Table
 from hopplus.evaluation.replay.watch import Watched
 from hopplus.play.lineup import make_lineup
@@ -157,7 +157,7 @@ def test_opinions_are_about_the_person() -> None:
             assert sum(one["predicted"]) == pytest.approx(1, abs=1e-3)
             assert [chance > 0 for chance in one["predicted"]] == legal
             board = session.moments[-2] | {"obstacles": []}
-            assert one["after"] == foreseen_targets(table.game, board, 1, one["predicted"], legal)
+            assert one["after"] == predicted_targets(table.game, board, 1, one["predicted"], legal)
             told += legal != view[0].tolist()
         session.go_on()
     assert told > 3

@@ -1,10 +1,10 @@
-"""What somebody is foreseen to go for, worked out by hand."""
+"""What somebody is predicted to go for, worked out by hand."""
 
 import numpy as np
 import pytest
 
 from hopplus.config import CoinConfig, StagHuntConfig
-from hopplus.evaluation.replay.readable import distances, foreseen_targets
+from hopplus.evaluation.replay.readable import distances, predicted_targets
 from hopplus.evaluation.replay.replays import plain_board
 from hopplus.games import make_game
 from hopplus.games.game import Game
@@ -27,7 +27,7 @@ def predicted(game: Game, **acts: float) -> list[float]:
 def read(game: Game, text: str, seat: int, acts: list[float]) -> dict[str, object] | None:
     state = game.parse(text)
     legal = np.asarray(game.view(state, seat).legal)
-    return foreseen_targets(game, plain_board(game, state), seat, acts, legal)
+    return predicted_targets(game, plain_board(game, state), seat, acts, legal)
 
 
 def test_kinds_are_those_of_the_nearest_things() -> None:

@@ -83,7 +83,8 @@ def test_warnings_when_they_are_due(tmp_path: Path) -> None:
     assert "there is no interval" in warnings_of(write_run(tmp_path / "one", returns[:, :1]))
     returns[:, :, 2] += 0.5
     order = warnings_of(write_run(tmp_path / "order", returns))
-    assert re.match(r"seats differ: seat 2 gets 2\.5\d, seat \d only [12]\.\d\d \(chance", order)
+    said = r"seats differ: seat 2 gets 2\.5\d, seat \d only [12]\.\d\d \(permutation test, p = "
+    assert re.match(said, order)
     half = write_run(tmp_path / "half", updates=10, finished=False)
     lines = (half / "metrics.jsonl").read_text().splitlines(keepends=True)
     (half / "metrics.jsonl").write_text("".join(lines[:5]))
@@ -197,8 +198,8 @@ def test_everything_has_chinese(evil: Summary, monkeypatch: pytest.MonkeyPatch) 
     said = {text for call in calls for text in re.findall(r'"([^"]+)"', call)}
     assert {
         "play",
-        "Foreseen to go for; 0 is chance",
-        "Foreseen actions; ● is what it did: foreseen.",
+        "Predicted to go for; 0 is chance",
+        "Predicted actions; ● is what it did: predicted.",
     } <= said
     template = (pages.HERE / "page.html").read_text(encoding="utf-8")
     asked |= said | set(re.findall(r'say\("([^"]+)"\)', template))

@@ -129,7 +129,7 @@ def test_a_seat_is_looked_through(opened: Opened) -> None:
     assert "Believed to be after" in first
     assert "stag0.750" in first
     assert "stay ●0.600" in first
-    assert "did: foreseen" in first
+    assert "did: predicted" in first
     assert "down ●0.500" in str(others.nth(1).text_content())
     assert tab.locator(".imagined").count() == 3  # everyone's way along the line
     tab.get_by_label("imagined line").uncheck()
@@ -208,7 +208,7 @@ def test_runs_overlaid_at_any_width(browser: "Browser", folder: Path, wide: int)
     assert "stag0.600" in (cards.nth(0).text_content() or "")
     assert cards.nth(0).locator("details").get_attribute("open") is None
     expect(tab.locator("rect.aim")).to_have_count(1)  # and where they are
-    tab.get_by_label("foreseen targets").uncheck()
+    tab.get_by_label("predicted targets").uncheck()
     expect(tab.locator("rect.aim")).to_have_count(0)
     text = tab.locator(".chart text").first.evaluate("text => text.getBoundingClientRect().height")
     assert text > 9  # can be read

@@ -122,7 +122,7 @@ def test_again_trains_nothing_and_names_the_best(
     out = " ".join(capsys.readouterr().out.split())
     assert "On average over all other settings" in out
     # A run of another keep learns the same, so nobody can tell them apart.
-    assert "No difference can be told" in out
+    assert "No significant difference" in out
     assert f"--keep={best['name'][-1]} --seed 100" in out
     with (swept / "sweep.csv").open() as file:
         rows = list(csv.DictReader(file))
@@ -363,7 +363,7 @@ def test_one_that_fails_does_not_take_the_others_with_it(
     assert [name for name, _ in standin.trained] == ["entropy=0.01", "entropy=0.03"]
     out = " ".join(capsys.readouterr().out.split())
     assert "not done: entropy=0.02: the value loss is not a finite number" in out
-    assert "entropy=0.03 has the highest return" in out or "No difference" in out
+    assert "entropy=0.03 has the highest return" in out or "No significant difference" in out
     alone = ["--over", "ppo.entropy=0.02", "--runs", str(tmp_path / "b")]
     assert main(["sweep", "ppo", *alone]) == 1
     assert "no run has come to its end" in capsys.readouterr().err

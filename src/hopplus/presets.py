@@ -181,26 +181,32 @@ PRESETS: Registry[TrainConfig] = Registry(
 ABOUT: Registry[str] = Registry(
     "preset",
     {
-        "ppo": "PPO self-play, every seat with parameters of its own",
-        "ppo-shared": "PPO self-play, one set of parameters for all seats",
-        "ppo-prosocial": "PPO self-play, every seat is rewarded with everyone's mean",
-        "inequity": "PPO self-play, seats suffer from having less, and a little from having more",
-        "social-influence": "PPO self-play, seats are rewarded for moving what the others do next",
-        "pg": "policy gradient self-play: PPO with one pass and without clipping",
-        "lola": "policy gradient of two seats that each mind how the other learns from them (LOLA)",
-        "ppo-memory": "PPO with a memory, of one seat in trials against drawn co-players",
-        "liam": "PPO with LIAM's embedding, of one seat in trials against drawn co-players",
-        "goal": "PPO with goals inferred and opponents modelled, without a world model",
-        "goal-trial": "PPO with goals that foresee acts, of one seat among drawn co-players",
-        "belief": "PPO with opponents modelled and a belief about what each is after",
-        "hop-plus": "HOP+: goals, opponents, a world model and imagination along with PPO",
-        "hop-plus-notes": "HOP+ as the research notes ran it, with what made their value loss rise",
-        "hop-plus-trial": "HOP+ with goals that foresee acts, of one seat among drawn co-players",
-        "hop-plus-memory": "HOP+ with a memory instead of goals, of one seat among a population",
-        "direct-om": "learns from a search in which models of the others know no goals",
-        "hop": "HOP: learns from a search in which the others have goals drawn from a belief",
-        "hop-plus-mcts": "learns from a search in which the others have the goals it infers",
-        "one-step": "learns from one step of a learned world, with models of the others",
+        "ppo": "PPO self-play, independent parameters for every seat",
+        "ppo-shared": "PPO self-play, parameters shared by all seats",
+        "ppo-prosocial": "PPO self-play, every seat gets the mean reward of all seats",
+        "inequity": "PPO self-play with inequity aversion",
+        "social-influence": "PPO self-play with a reward for social influence",
+        "pg": "policy gradient self-play: PPO with one epoch and without clipping",
+        "lola": "LOLA: policy gradient that anticipates how the other seat learns",
+        "ppo-memory": "PPO with a recurrent memory; one seat learns in trials among drawn"
+        " co-players",
+        "liam": "PPO with LIAM's embedding; one seat learns in trials among drawn co-players",
+        "goal": "PPO with goal inference and opponent models, without a world model",
+        "goal-trial": "PPO with goals trained to predict actions; one seat learns among drawn"
+        " co-players",
+        "belief": "PPO with opponent models and a belief over what each is after",
+        "hop-plus": "HOP+: PPO with goal inference, opponent models, a world model and"
+        " imagined rollouts",
+        "hop-plus-notes": "HOP+ with the research notes' settings, whose value loss rises",
+        "hop-plus-trial": "HOP+ with goals trained to predict actions; one seat learns among"
+        " drawn co-players",
+        "hop-plus-memory": "HOP+ with a memory instead of goals; one seat learns among a"
+        " population",
+        "direct-om": "Direct-OM: learns from a search with opponent models without goals",
+        "hop": "HOP: learns from a search with opponent models under goals drawn from a belief",
+        "hop-plus-mcts": "HOP+ with search: learns from a search with opponent models under"
+        " inferred goals",
+        "one-step": "learns from one-step lookahead in a learned world, with opponent models",
     },
 )
 

@@ -107,9 +107,9 @@ def adapt(
     seed: int = 0,
     quiet: bool = False,
 ) -> Found[Adaptation]:
-    """Seat one player among others who stay the same for a trial: its returns by the number of the
-    episode. `subject` is a run, exported players, or a preset that learns first. See `hopplus
-    adapt`, whose options these are."""
+    """Play trials among fixed co-players: the focal player's return by episode. `subject` is a run,
+    exported players, or a preset that learns first. See `hopplus adapt`, whose options these
+    are."""
     check_options(trials=trials, seeds=seeds, seed=seed)
     names = _names(subject)
     score = _score(protocol, episodes)
@@ -216,7 +216,8 @@ def crossplay(
     seed: int = 0,
     quiet: bool = False,
 ) -> Found[Crossplay]:
-    """Put one player of each run among those of each other, in every seat in turn. Members are
+    """Seat one player of each run among the players of every other, in every seat in turn. Members
+    are
     runs, exported players, or scripted ones by name. See `hopplus crossplay`."""
     check_options(episodes=episodes, seed=seed)
     if len(members) < 2:

@@ -15,8 +15,7 @@ from hopplus.devices import check_rows
 
 @dataclass(frozen=True)
 class Adapt:
-    """Seat one player among others who stay the same, and watch its returns by the number of the
-    episode."""
+    """Play trials among fixed co-players and show the focal player's return by episode."""
 
     subject: Annotated[tuple[str, ...], tyro.conf.Positional]
     """A run, whose player is tried in each of its seeds (runs/a#1 for one of them, runs/a@2 for the
@@ -38,7 +37,7 @@ class Adapt:
     """Standard errors by which a policy that was learned online must have shown to be better than
     the trained one before it plays; 1 when not given, and 0 plays at once what was learned."""
     learning_rate: Annotated[float | None, tyro.conf.arg(name="ppo.learning-rate")] = None
-    """Step size of the policy while it learns online; that of the run when not given."""
+    """Learning rate of the policy while it learns online; that of the run when not given."""
     trials: int = 1024
     """Trials against each lineup, for each seat and seed."""
     seat: int | None = None

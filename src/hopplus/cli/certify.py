@@ -14,9 +14,9 @@ from hopplus.config import GameConfig, NetConfig, PPOConfig, default_game
 
 @dataclass(frozen=True)
 class Certify:
-    """Measure what being told whom one faces brings, among every lineup.
+    """Measure the value of knowing your co-players: oracle against blind PPO, for every lineup.
 
-    Where it brings nothing, no inference of goals can show a gain.
+    Where it is zero, no goal inference can show a gain.
     """
 
     game: GameConfig = field(default_factory=default_game)

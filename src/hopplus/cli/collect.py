@@ -20,7 +20,7 @@ from hopplus.runs.watchdog import say
 
 @dataclass(frozen=True)
 class Collect(Playing):
-    """Play whole episodes and write down what everyone saw, did and got."""
+    """Record episodes: observations, actions and rewards of every seat."""
 
     out: Path | None = None
     """The folder to write; data/ and the time when not given."""

@@ -19,7 +19,7 @@ from hopplus.runs.folder import check_free, clear_errors
 
 @dataclass(frozen=True)
 class CrossPlay:
-    """Put one player of each run among those of each other, in every seat in turn."""
+    """Seat one player of each run among the players of every other, in every seat in turn."""
 
     members: Annotated[tuple[str, ...], tyro.conf.Positional]
     """Two or more: runs (runs/a#1 for the players of seed 1, of the first without; runs/a#1@2 for

@@ -9,7 +9,7 @@ from hopplus.cli.reading.players import Playing
 
 @dataclass(frozen=True)
 class Evaluate(Playing):
-    """Play whole episodes and print what every seat got; of a run, with each of its seeds."""
+    """Play episodes and print the return of every seat; for a run, with each of its seeds."""
 
     episodes: int = 10_000
     """Episodes to play, with each seed."""

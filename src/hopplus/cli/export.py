@@ -17,7 +17,7 @@ from hopplus.runs.folder import check_free
 
 @dataclass(frozen=True)
 class Export:
-    """Write one learned player of a run as a safetensors file that any seat can take."""
+    """Write one trained player of a run to a safetensors file that any seat can load."""
 
     run_name: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
     """The run and whose player: runs/a@2 for that of seat 2, runs/a#1@2 for that of seed 1; without

@@ -62,7 +62,7 @@ class Train:
 
 @dataclass(frozen=True)
 class Resume:
-    """Go on with a run that was stopped, as if it had not been; or make a finished one longer."""
+    """Resume a stopped run, bit for bit; or make a finished one longer."""
 
     run_folder: Annotated[Path, tyro.conf.Positional]
     """The run's folder."""

@@ -42,11 +42,11 @@ class AuxiliaryConfig(Settings):
     batch: Count = 256
     """Samples of a gradient step, for each seat."""
     learning_rate: Positive = 2e-3
-    """Step size of Adam."""
+    """Learning rate of Adam."""
     gradient_norm: Positive = 10.0
     """Largest norm of a gradient."""
     anneal: bool = False
-    """Let the step size fall to zero over the run."""
+    """Let the learning rate fall to zero over the run."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -63,7 +63,7 @@ class OpponentLearnerConfig(AuxiliaryConfig):
     batch: Count = 128
     """Samples of a gradient step, for each seat."""
     learning_rate: Positive = 3e-3
-    """Step size of Adam."""
+    """Learning rate of Adam."""
     data: Literal["all", "rewarded"] = "all"
     """Learn from all steps of the others, or from those alone after which the other is known to
     have earned a reward in the same episode."""
@@ -81,7 +81,7 @@ class WorldLearnerConfig(AuxiliaryConfig):
     batch: Count = 64
     """Samples of a gradient step, for each seat."""
     learning_rate: Positive = 1e-2
-    """Step size of Adam."""
+    """Learning rate of Adam."""
     model: Annotated[WorldConfig, tyro.conf.arg(name="")] = field(  # --world.head, as in pretrain
         default_factory=lambda: WorldConfig(hidden=32)
     )
@@ -98,7 +98,7 @@ class GoalLearnerConfig(AuxiliaryConfig):
     batch: Count = 16
     """Games of a gradient step, for each seat, with all steps of an update."""
     learning_rate: Positive = 5e-3
-    """Step size of Adam."""
+    """Learning rate of Adam."""
     about: Literal["joint", "each"] = "joint"
     """One goal for all others together, or one for each of them."""
     selector: Literal["optimistic", "conservative", "last", "random"] = "optimistic"
@@ -119,7 +119,7 @@ class GoalLearnerConfig(AuxiliaryConfig):
     """The history is what this seat saw; or, with --goal.about each, what each of the others did,
     seen from its place and read by a network like the prior's before it is remembered."""
     hidden: Annotated[int, Between(1, 8192)] = 16
-    """Numbers of the memory that a history is read into."""
+    """Hidden size of the recurrent network that reads a history."""
     across: bool = False
     """Begin an episode of a trial with the history of those before."""
     prior: GoalConfig = field(default_factory=lambda: GoalConfig(net=NetConfig()))
@@ -138,9 +138,9 @@ class LiamConfig(AuxiliaryConfig):
     batch: Count = 32
     """Games of a gradient step, for each seat, with all steps of an update."""
     size: Annotated[int, Between(1, 8192)] = 16
-    """Numbers of the embedding."""
+    """Size of the embedding."""
     hidden: Annotated[int, Between(1, 8192)] = 64
-    """Numbers of the memory that it is made of."""
+    """Hidden size of the recurrent network that it comes from."""
     observation: Weight = 0.1
     """Weight of telling what the others see, where telling what they do weighs 1."""
     across: bool = False
@@ -181,7 +181,7 @@ class ImagineConfig(Settings):
     warm_up: Annotated[int, Between(0, 2**31 - 1)] = 12_000
     """Environment steps before anything is imagined."""
     gate: Share = 0.2
-    """The world model's error, the share of fresh real steps that it foresees wrongly, above which
+    """The world model's error, the share of fresh real steps that it predicts wrongly, above which
     a seat learns from nothing imagined."""
 
     @property

@@ -45,7 +45,7 @@ class MemoryConfig(Settings):
     """None, kept within an episode, or kept across the episodes of a trial against the same
     co-players."""
     size: Annotated[int, Between(1, 8192)] = 64
-    """Numbers of the memory."""
+    """Hidden size."""
 
 
 @dataclass(frozen=True)
@@ -56,10 +56,10 @@ class GoalConfig(Settings):
     kind: Literal["gaussian", "discrete"] = "gaussian"
     """A vector of numbers, or one of several categories (straight-through Gumbel-softmax)."""
     size: Annotated[int, Between(2, 64)] = 16
-    """Numbers of a goal, or categories, 2 to 64."""
+    """Dimensions of a goal, or categories, 2 to 64."""
     loss: Literal["reconstruction", "action", "joint"] = "action"
-    """Goals tell the view they come from; or the actions that led there; or, as in the research
-    notes, the action at the view they come from, which is told to who sees view and time too."""
+    """What goals are trained to predict: the view they come from; the actions that led there; or,
+    as in the research notes, the action at that view, given view and time too."""
     kl: Weight = 0.001
     """Weight of the divergence from the prior."""
     ahead: Annotated[int, Between(0, 1000)] = 5
@@ -78,7 +78,7 @@ class BeliefConfig(Settings):
     discount: Share = 0.98
     """What a catch seen earlier counts, relative to the next one."""
     floor: Annotated[float, Above(0, 1)] = 0.05
-    """Chance that the others do anything at all, so that no one act decides."""
+    """Probability that the others act at random, so that no single action decides."""
     across: bool = True
     """Begin an episode with what was seen in those before, of the same trial if the others are
     drawn for each."""
@@ -93,7 +93,7 @@ class TraitsConfig(Settings):
 
     prefix: ClassVar[str] = "traits."
     size: Annotated[int, Between(1, 256)] = 8
-    """Numbers of each other."""
+    """Dimensions of each other player's traits."""
     spread: Positive = 1.0
     """Standard deviation of these, over all co-players that there may be: how far a single act may
     move them."""
@@ -147,7 +147,7 @@ class FitConfig(Settings):
     batch: Count = 512
     """Samples of a gradient step."""
     learning_rate: Positive = 2e-3
-    """Step size of Adam at the beginning; it falls to zero over the epochs."""
+    """Learning rate of Adam at the beginning; it falls to zero over the epochs."""
     weight_decay: Weight = 0.0
     """Of AdamW."""
     gradient_norm: Positive = 10.0

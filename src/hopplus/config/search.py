@@ -19,38 +19,38 @@ MOST = 2**10  # steps ahead
 
 @dataclass(frozen=True)
 class SearchConfig(Settings):
-    """How a seat looks ahead before it acts."""
+    """Search before each action."""
 
     prefix: ClassVar[str] = "search."
     simulations: Annotated[int | None, Between(0, 2**15)] = None
-    """States each tree looks at, one after the other, or of one step, behind each action; 0 for no
-    search; when not given, as the player has learned."""
+    """Simulations of each tree or, with one step, of each action; 0 for no search; when not given,
+    as the player was trained."""
     kind: Literal["tree", "one-step"] = "tree"
-    """Grow trees, or look at what is behind each action and no further."""
+    """Tree search, or one step of lookahead."""
     world: Literal["true", "learned"] = "true"
     """The rules of the game, applied to what the seat sees, or the player's own model of them."""
     infer_every: Annotated[int, Between(0, MOST)] = 0
     """Steps ahead after which goals are inferred again; 0 for at the first step only."""
     trees: Annotated[int, Between(1, 2**10)] = 3
-    """Trees of a decision, each with chances of its own; their values are averaged."""
+    """Trees per decision, each with random draws of its own; their values are averaged."""
     depth: Annotated[int, Between(0, MOST)] = 0
-    """Steps that a tree looks ahead at most; 0 for as many as there are."""
+    """Maximal depth of a tree; 0 for no limit."""
     discount: Annotated[float | None, Between(0, 1)] = None
-    """What a reward is worth a step later; when not given, what it is to the player's values."""
+    """Discount per step; when not given, that of the player's values."""
     exploration: Weight = 1.0
-    """PUCT's weight of the prior against the values found."""
+    """Exploration constant of PUCT."""
     values: Literal["scaled", "raw"] = "scaled"
     """Compare values from 0 to 1, between the worst and the best of a state, or as they are."""
     outcomes: Annotated[int, Between(1, 2**10)] = 1
-    """Draws of what the others do that are told apart behind each action."""
+    """Sampled actions of the others that each action has separate children for."""
     noise: Share = 0.0
-    """Share of Dirichlet noise in the prior of the first moment."""
+    """Share of Dirichlet noise in the prior at the root."""
     noise_alpha: Positive = 0.3
-    """How even that noise is."""
+    """Concentration of that noise."""
     choice: Literal["values", "visits"] = "visits"
-    """Act by the values of the actions or by how often they were looked at."""
+    """Act by the values of the actions or by their visit counts."""
     temperature: Weight = 0.25
-    """Of the choice; 0 takes the best."""
+    """Temperature of that choice; 0 takes the best."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -89,5 +89,5 @@ class DistilConfig(Settings):
     normalise: bool = False
     """Divide errors of values by the deviation of the targets that are kept to learn from."""
     gate: Share = 1.0
-    """The world model's error, the share of fresh real steps that it foresees wrongly, above which
+    """The world model's error, the share of fresh real steps that it predicts wrongly, above which
     a seat plays without its search and its policy stays as it is; with --search.world learned."""

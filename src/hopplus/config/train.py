@@ -51,15 +51,15 @@ class PPOConfig(Settings):
     epochs: Count = 4
     """Passes over the steps of an update."""
     minibatches: Count = 4
-    """Parts of a pass, one gradient step each."""
+    """Minibatches of a pass, one gradient step each."""
     learning_rate: Positive = 1e-3
-    """Step size of Adam."""
+    """Learning rate of Adam."""
     anneal: bool = True
-    """Let the step size fall to zero over the run."""
+    """Let the learning rate fall to zero over the run."""
     clip: Positive = 0.2
-    """How far the policy may move in an update."""
+    """Clip range of the policy's probability ratio."""
     value_clip: Positive = 1.0
-    """How far a value may move in an update."""
+    """Clip range of values."""
     value_weight: Weight = 0.5
     """Weight of the value loss."""
     entropy: Weight = 0.05
@@ -69,9 +69,9 @@ class PPOConfig(Settings):
     gradient_norm: Positive = 0.5
     """Largest norm of a gradient."""
     discount: Share = 1.0
-    """What a reward is worth a step later; below 1, near hares beat far stags on large boards."""
+    """Discount per step; below 1, near hares beat far stags on large boards."""
     trial_discount: Share = 0.0
-    """What a reward is worth an episode later in the same trial: above 0, returns and values run on
+    """Discount per episode of a trial: above 0, returns and values run on
     over the episodes of a trial, and the policy is told which of them it is in. At 0 each episode
     is played for itself."""
     gae_lambda: Share = 0.95

@@ -120,7 +120,7 @@ def check_policy(found: Sequence[Introspection]) -> Check | None:
     other = np.array([one.moved_other[-1] for one in found])
     title = "Policy"
     if not np.isfinite([alike, other]).all():
-        says = "No two games were at the same moment, so that their policies cannot be compared."
+        says = "No two games were at the same step, so that their policies cannot be compared."
         return Check(title, says, unknown=MORE_TRIALS)
     moves, listens = compare(other, STILL), compare(other - MORE * alike, 0.0)
     says = (

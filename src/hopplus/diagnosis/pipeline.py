@@ -24,8 +24,8 @@ from hopplus.learning.auxiliary.table import AUXILIARY_MODELS
 from hopplus.learning.learner import Learner, Learning, Lesson
 
 DIVERGED = (
-    "Some figures are not numbers: look in the log where that begins, and take a smaller step size"
-    " (--ppo.learning-rate)."
+    "Some figures are not numbers: look in the log where that begins, and take a smaller learning"
+    " rate (--ppo.learning-rate)."
 )
 
 NO_ROWS = (
@@ -289,9 +289,9 @@ def step_checks(steps: StepAudit) -> list[Check]:
             {"counts": steps.counts, "expected": steps.expected},
         ),
         Check(
-            "Step size",
-            f"A step goes {join(steps.sizes, '.3f')} of the way that the configured step size"
-            " says.",
+            "Learning rate",
+            f"A step goes {join(steps.sizes, '.3f')} of the way that the configured learning"
+            " rate says.",
             "step-size" if any(off) and not any(still) else None,
             {"sizes": steps.sizes},
             unknown,

@@ -130,7 +130,7 @@ class Table:
         return [share_of_way(gain[:, k], self.way[:, k]) for k in range(len(self.families))]
 
     def share_of_mean(self, name: str) -> list[Estimate] | None:
-        """By episode, the share of the mean way over all families."""
+        """By episode, the share of the mean gap over all families."""
         return share_of_way(self.gain(name).mean(axis=1), self.way.mean(axis=1))
 
     @cached_property

@@ -59,7 +59,7 @@ class References:
         """What a share of that way is called."""
         if self.best is None:
             return "share of the gap closed"
-        return f"share of the way to {self.aim_called}"
+        return f"share of the gap to {self.aim_called} closed"
 
     def in_columns(self, name: str, count: int) -> np.ndarray:
         """[S, K, count] the same of a player in so many episodes, or [S, K, 1] in the last one for
@@ -100,7 +100,7 @@ class References:
 
     @property
     def share(self) -> Estimate:
-        """The same as a share of what the oracle has, over seeds."""
+        """The same as a share of the oracle's return, over seeds."""
         oracle, blind = (one[:, self._compared].mean(axis=1) for one in (self.oracle, self.blind))
         return estimate((oracle - blind) / oracle.mean())
 

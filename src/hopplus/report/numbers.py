@@ -36,7 +36,7 @@ def counted(number: int, what: str) -> str:
 def doubt_seeds(seeds: int) -> str | None:
     """What to say of intervals over so few seeds, if anything."""
     if seeds == 1:
-        return "one seed: no interval can be told"
+        return "one seed: no interval"
     if seeds < ENOUGH:
         return f"⚠ below {ENOUGH} seeds, intervals say little: {seeds} are too few to tell"
     return None

@@ -28,9 +28,8 @@ TIMES = (0, 1, 2, 4, 6, 8, 12, 16, 24)
 
 @dataclass(frozen=True)
 class DiagnoseAdaptation:
-    """Watch a run's player among scripted co-players: can it be read from what it infers who they
-    are,
-    do its models tell what they do, and does its policy listen?"""
+    """Find out where information about co-players is lost: in inference (a linear probe), in the
+    opponent models, or in the policy."""
 
     subject: Annotated[tuple[str, ...], tyro.conf.Positional]
     """A run, whose player is watched in each of its seeds; or exported players, each as a seed."""
@@ -44,9 +43,10 @@ class DiagnoseAdaptation:
     seed: int = 0
     """Seed of everything random."""
     against: tuple[str, ...] = ()
-    """Also tell how well its models foresee these others, met or not, one name per other seat
-    (noisy-hare:0.2,stag,hare ...; population for each family in all seats), and whether they know
-    how well."""
+    """Also measure how well its models predict these others, seen in training or not, one name per
+    other seat
+    (noisy-hare:0.2,stag,hare ...; population for each family in all seats), and their
+    calibration."""
     fault: Annotated[str | None, tyro.conf.arg(help=FAULT_HELP)] = None
     out: Path | None = None
     """The page, next to which the JSON file lies; when not given, introspection.html in the run, or

@@ -40,9 +40,9 @@ LINES: Mapping[str, Mapping[str, str]] = {
     "goal": {"KL (numbers or categories in use)": "{kl:.3f} ({numbers_in_use})"},
 }
 OBSERVERS = {
-    "oracle": "told who it is",
-    "watching": "not told, watching",
-    "guessing": "not told, guessing",
+    "oracle": "oracle",
+    "watching": "blind, watching",
+    "guessing": "blind, guessing",
 }
 HITS = {"untrained": "untrained", "now": "goal of now", "chance": "goal of another step"}
 READ = {"kind": "kind of player", "prey": "prey in the end"}
@@ -138,7 +138,7 @@ def _add_best(figures: dict[str, Any], lines: dict[str, str]) -> dict[str, str]:
         text = "{top1:.2%} ({cross_entropy:.4f})"
         lines[f"best possible, {words}"] = text.format_map(best[name])
     return lines | {
-        "share of the best when not told": f"{figures['share_of_best']:.2%}",
+        "share of the best, blind": f"{figures['share_of_best']:.2%}",
         "never predicted, though it could be": ", ".join(figures["never_predicted"]) or "none",
     }
 

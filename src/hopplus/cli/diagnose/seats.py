@@ -21,7 +21,7 @@ PIECES = 8  # of work besides training
 
 @dataclass(frozen=True)
 class DiagnoseSeats(Diagnosing):
-    """Find out why returns depend on the seat number: from the game to the log.
+    """Find out whether and why returns depend on the seat, from the rules to the log.
 
     Also takes the name of a PettingZoo game, as in `hopplus.games.pettingzoo:parallel_env`, whose
     agents it holds against each other in random play.

@@ -149,7 +149,8 @@ def _read_group(box: Sequence[str]) -> Group:
 def _commands(lines: Sequence[str]) -> Iterator[Option]:
     """The commands in a list of them, each with the first thing that is said about it."""
     for block in "\n".join(lines).split("  • ")[1:]:
-        name, _, said = block.partition(" ")
+        name, *rest = block.split(maxsplit=1)  # what is said of a long name begins below it
+        said = rest[0] if rest else ""
         yield Option(name, " ".join(said.partition("\n\n")[0].split()))
 
 

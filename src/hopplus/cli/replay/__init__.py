@@ -37,8 +37,8 @@ from hopplus.runs.watchdog import Watchdog
 
 @dataclass(frozen=True)
 class Replay(Playing):
-    """Look at episodes, with what the players think: with keys in a terminal, else one as text; or
-    write one to a GIF or PNG file."""
+    """Step through episodes in a terminal, with policies, values and predictions; print one as text
+    elsewhere, or write it to a GIF or PNG file."""
 
     out: Path | None = None
     """A .gif file for the whole episode or a .png file for its last board."""

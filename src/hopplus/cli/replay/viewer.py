@@ -19,7 +19,7 @@ GAP, PANEL = 3, 36  # columns between board and panel, and of the panel at least
 SAME = {"n": "right", "p": "left", "=": "+", "]": "e"}  # keys that do the same
 MOST = 32  # rows or columns of a board
 HELP = """\
-right, n      the next moment          left, p   the one before
+right, n the next step          left, p   the one before
 home, end     the first, the last      space     play or pause
 +, -          faster, slower           0 to 7    look through that seat
 tab           the next seat            e, ]      the next episode

@@ -27,7 +27,7 @@ from hopplus.runtime import device_line
 
 @dataclass(frozen=True)
 class Ablate:
-    """Train the ladder from PPO to HOP+, a part more on every rung, and compare the rungs.
+    """Train the ladder from PPO to HOP+, adding one part on every rung, and compare the rungs.
 
     The same command goes on where it was stopped, and trains nothing that is finished.
     """

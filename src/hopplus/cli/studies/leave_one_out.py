@@ -49,8 +49,8 @@ SEARCHING = " + search"  # behind the name of a row that plays by one
 
 @dataclass(frozen=True)
 class LeaveOneOut:
-    """Train among a population without one of its families, then play among that one, for every
-    family in turn, and compare.
+    """Train with one family of co-players held out and test with that family, for every family in
+    turn.
 
     The same command goes on where it was stopped, and trains nothing that is finished; several
     processes with the same --runs share the work.

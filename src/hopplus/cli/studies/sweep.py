@@ -50,7 +50,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Sweep:
-    """Train with every combination of some settings, or with some of them, and find the best.
+    """Search for good settings: a grid, random draws or successive halving.
 
     The same command goes on where it was stopped, and trains nothing that is finished.
     """

@@ -147,7 +147,7 @@ def check_order(returns: Ordering) -> Check:
     meaning = "so these do differ" if real else "no sign of an ordering"
     return Check(
         title,
-        f"Over {seeds} runs: {means}. Seats that are alike differ as much with p-value"
+        f"Over {seeds} runs: {means}. Seat effect: permutation test, p ="
         f" {returns.p_value:.3g}: {meaning}. {power}",
         "unexplained" if real else None,
         figures,

@@ -60,8 +60,8 @@ def diagnose_foreign(
     means = ", ".join(f"{agent}: {own}" for agent, own in zip(agents, found.seats, strict=True))
     check = Check(
         "The game: random legal play",
-        f"{len(returns):,} episodes{short}. {means}. Agents that are alike differ as much with"
-        f" p-value {found.p_value:.3g}.",
+        f"{len(returns):,} episodes{short}. {means}. Agent effect: permutation test, p ="
+        f" {found.p_value:.3g}.",
         "unequal-game" if off else None,
         found.as_json() | {"episodes": len(returns)},
         "" if off else advise_episodes(found),

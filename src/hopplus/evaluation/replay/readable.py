@@ -1,4 +1,4 @@
-"""What a seat is foreseen to go for: goals in a form that people can read.
+"""What a seat is predicted to go for: goals in a form that people can read.
 
 Whatever a player makes of another (an inferred goal, a memory, traits) is numbers; what they mean
 to it shows in the actions that its model of the other predicts with them. These are held against
@@ -34,7 +34,7 @@ def distances(shape: Cell, obstacles: frozenset[Cell], to: Cell) -> dict[Cell, i
     return found
 
 
-def foreseen_targets(
+def predicted_targets(
     game: Game,
     board: dict[str, Any],
     seat: int,

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from hopplus.evaluation.replay.readable import foreseen_targets
+from hopplus.evaluation.replay.readable import predicted_targets
 from hopplus.evaluation.replay.watch import (
     Sitting,
     Watched,
@@ -248,10 +248,10 @@ class _Seat:
         return [rounded(expected[o]) if present[o] else None for o in self.others]
 
     def _after(self, step: int, board: Plain, predicted: list[Any]) -> list[Plain | None]:
-        """[N - 1] what each other is foreseen to go for."""
+        """[N - 1] what each other is predicted to go for."""
         legal = self.seen.legal[step]
         return [
-            foreseen_targets(self.game, board, other, acts, legal[other]) if acts else None
+            predicted_targets(self.game, board, other, acts, legal[other]) if acts else None
             for other, acts in zip(self.others, predicted, strict=True)
         ]
 

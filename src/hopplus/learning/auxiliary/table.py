@@ -102,21 +102,20 @@ AUXILIARY_MODELS: Registry[AuxiliaryModel] = Registry(
             (
                 Chart(
                     "Opponent accuracy",
-                    "Share of the others' actions foreseen: of all, and of those of each kind.",
+                    "Share of the others' actions predicted (top-1): of all, and of those of"
+                    " each kind.",
                     {"opponent/accuracy": "all actions"},
                     by_action=("opponent/hit", "opponent/count"),
                 ),
                 Chart(
                     "Opponent accuracy by seat",
-                    "Share of the others' actions foreseen as the likeliest (top-1), by who"
-                    " foresees and whom.",
+                    "Top-1 accuracy, by the seat that predicts and the seat that is predicted.",
                     {"opponent/accuracy": "all seats"},
                     by_other=("opponent/hit", "opponent/count"),
                 ),
                 Chart(
                     "Opponent top-3 by seat",
-                    "Share of the others' actions among the three likeliest, by who foresees and"
-                    " whom.",
+                    "Top-3 accuracy, by the seat that predicts and the seat that is predicted.",
                     {"opponent/top3": "all seats"},
                     by_other=("opponent/hit_top3", "opponent/count"),
                 ),
@@ -178,7 +177,7 @@ AUXILIARY_MODELS: Registry[AuxiliaryModel] = Registry(
                 Chart("Loss of the world model", "By its parts.", {"world/loss/": ""}),
                 Chart(
                     "World error",
-                    "Share of fresh real steps that the world model foresees wrongly.",
+                    "Share of fresh real steps that the world model predicts wrongly.",
                     {
                         "world/error": "anything",
                         "world/planes_wrong": "board",

@@ -51,7 +51,7 @@ def draw_opponent(measures: Measures) -> "Figure":
     what = f"top-1 (error {figures['calibration_error']:.3f})"
     _draw_calibration(said, figures["calibration"], what, counted=True)
     best = figures["best"].get("watching")
-    at_best = f" (best possible unless told who sits there: {best['top1']:.1%})" if best else ""
+    at_best = f" (best possible without knowing who sits there: {best['top1']:.1%})" if best else ""
     figure.suptitle(
         f"Opponent model: top-1 {figures['top1']:.1%}{at_best}, top-3 {figures['top3']:.1%},"
         f" cross-entropy {figures['cross_entropy']:.3f}, {figures['samples']:,} held-out steps"
@@ -263,7 +263,7 @@ def draw_goal(measures: Measures) -> "Figure":
     probe.set(xlabel="steps played (where there are enough of two kinds)", ylim=(0.2, 1.02))
     probe.set(ylabel="area under the curve")
     probe.xaxis.get_major_locator().set_params(integer=True)
-    probe.set_title("What a linear probe reads (0.5 is chance)")
+    probe.set_title("Accuracy of a linear probe (0.5 is chance)")
     probe.legend(fontsize=SMALL)
     spread.bar(range(len(figures["kl_by_number"])), figures["kl_by_number"], color=BLUE)
     spread.set(xlabel="number of the goal", ylabel="nats", title="Divergence from the prior")

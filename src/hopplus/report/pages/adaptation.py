@@ -42,7 +42,7 @@ def adaptation_page(name: str, found: Adaptation, known: References | None, lear
     lines = ["mean returns ± 95% over seeds"] * (seeds > 1)
     lines += filter(None, [doubt_seeds(seeds)])
     if known and closed is None:
-        lines.append(f"among these co-players there is no way from blind to {known.aim_called}")
+        lines.append(f"among these co-players there is no gap from blind to {known.aim_called}")
     title = f"{name}, learning: {learning}, {counted(seeds, 'seed')}"
     table = Section(title, header=["others", *found.columns], rows=rows + totals, apart=len(totals))
     picture = Section(
@@ -102,8 +102,8 @@ def certificate_page(found: References, title: str) -> Page:
     drawn = ("oracle and blind by lineup", lambda: draw_certificate(found))
     return Page(
         f"hopplus certify: {title}",
-        f"Being told whom one faces brings {gap} on average"
-        + f", {found.share.mean:.0%} of what the oracle has" * (found.share.mean * gap.mean > 0),
+        f"The value of knowing your co-players (oracle minus blind PPO) is {gap} on average"
+        + f", {found.share.mean:.0%} of the oracle's return" * (found.share.mean * gap.mean > 0),
         "good" if gap.mean > gap.half_width else "bad",
         lines,
         sections=[*sections, Section("By lineup", pictures=[drawn])],
@@ -144,7 +144,7 @@ def introspection_sections(found: Sequence[Introspection]) -> list[Section]:
     numbers = [f"episode {number + 1}" for number in episodes]
     return [
         Section(
-            "Kinds of the others that a linear probe reads from what it infers",
+            "Kinds of co-players: accuracy of a linear probe on what is inferred",
             f"{first.chance:.3f} is chance. Over {counted(len(found), 'seed')}, ± 95%.",
             header=["after steps", *numbers],
             rows=[
@@ -153,7 +153,7 @@ def introspection_sections(found: Sequence[Introspection]) -> list[Section]:
             ],
         ),
         Section(
-            "How often the models of the others are right",
+            "Accuracy of the opponent models",
             header=["others", "right", "at best"],
             rows=[
                 [lineup, over_seeds("accuracy", place), over_seeds("best", place)]
@@ -161,8 +161,9 @@ def introspection_sections(found: Sequence[Introspection]) -> list[Section]:
             ],
         ),
         Section(
-            "How far the policy moves with what another infers",
-            "Total variation, from 0 to 1; a policy that listens moves more among others.",
+            "Sensitivity of the policy to what is inferred",
+            "Total variation, from 0 to 1; a policy that uses it moves more among other"
+            " co-players.",
             header=["", "among the same co-players", "among others"],
             rows=[
                 [number, over_seeds("moved_alike", episode), over_seeds("moved_other", episode)]

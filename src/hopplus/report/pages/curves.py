@@ -33,7 +33,7 @@ ABOVE = (
 BELOW = (
     Chart(
         "Gate of the search",
-        "Share of seats that search, as their world model foresees what comes.",
+        "Share of seats that search, as their world model is accurate enough.",
         {"search/open": "gate open"},
     ),
     Chart(

@@ -60,7 +60,7 @@ def _together(e: Evaluation) -> str:
     return (
         f"joint return {joint}{'' if best is None else f' of {best:g} at best'}{share};"
         f"{f' taken per episode: {taken};' if taken else ''} length {e.length} steps"
-        f"{'; one episode: no interval can be told' if e.episodes == 1 else ''}"
+        f"{'; one episode: no interval' if e.episodes == 1 else ''}"
     )
 
 

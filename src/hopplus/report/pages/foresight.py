@@ -40,23 +40,23 @@ def foresight_sections(found: Sequence[Foresight]) -> list[Section]:
     ]
     return [
         Section(
-            "Acts of these others that the models foresee, out of those that anyone could",
-            f"Share right, minus the best possible: 0 is best. {over}",
+            "Accuracy of the models on these co-players",
+            f"Top-1 accuracy minus the best possible: 0 is best. {over}",
             header=["others", *columns],
             rows=rows(right - best) + totals,
             apart=1 + len(totals),
         ),
         Section(
-            "What the models lack, in nats an act",
-            "The divergence from how the others really act: 0 is best.",
+            "KL divergence of the models, in nats per action",
+            "From the co-players' true policies to the predicted ones: 0 is best.",
             header=["others", *columns],
             rows=rows(nats),
             apart=1,
         ),
         Section(
-            "Do the models know how well they know?",
-            "By how much their chances are off on average. On the diagonal what they are sure of"
-            " happens as often as they say; below it they are too sure. The picture is of the first"
+            "Calibration of the models",
+            "Expected calibration error. On the diagonal predicted probabilities match"
+            " frequencies; below it the models are overconfident. The picture is of the first"
             " seed.",
             header=["", *columns],
             rows=[["off by", *(estimate(column) for column in error.T)]],

@@ -37,10 +37,11 @@ def leave_one_out_page(title: str, found: Table, more: Sequence[str]) -> Page:
         key=lambda one: one[0].mean,
         default=None,
     )
-    answer = "No share of the way from blind to best responses can be told"
+    answer = "The share of the gap from blind to best responses is not known"
     if furthest:
         share, name = furthest
-        answer = f"{name} comes furthest from blind to best responses: {share} in the last episode"
+        answer = f"{name} closes most of the gap from blind to best responses: {share}"
+        answer += " in the last episode"
     sure = furthest is not None and furthest[0].mean > furthest[0].half_width
     picture = Section(
         "Episode by episode", pictures=[("returns by episode", lambda: draw_families(found))]
@@ -93,11 +94,11 @@ def _shares(found: Table) -> list[Section]:
         [family, *row(lambda name: each[name][k])]  # noqa: B023
         for k, family in enumerate(found.families)
     ]
-    sums = [["share of the mean way", *row(found.share_of_mean)]]
+    sums = [["share of the mean gap", *row(found.share_of_mean)]]
     sums += [[f"mean of {len(found.passable)} shares", *row(found.mean_of_shares)]]
     return [
         Section(
-            "Share of the way from blind to best responses",
+            "Share of the gap from blind to best responses",
             header=[OUT, *(Column(one, absent="-") for one in _episodes(found, found.others))],
             rows=[*rows, *sums],
             apart=2,

@@ -113,8 +113,8 @@ def _foresight(game: Game, seen: Watched) -> Section:
     figures = measures.figures
     text = (
         "What each seat expected of the others at each step of fresh play, where they had a"
-        f" choice: {figures['top1']:.1%} foreseen as the likeliest, {figures['top3']:.1%} among the"
-        f" three likeliest, cross-entropy {figures['cross_entropy']:.3f}, in"
+        f" choice: {figures['top1']:.1%} top-1 accuracy, {figures['top3']:.1%} top-3 accuracy,"
+        f" cross-entropy {figures['cross_entropy']:.3f}, in"
         f" {figures['samples']:,} cases."
     )
     columns = {
@@ -132,7 +132,7 @@ def _worlds(measured: dict[int, Measures]) -> Section:
     """All seats in figures, and the one whose model errs most in pictures."""
     worst = max(measured, key=lambda seat: measured[seat].figures["plane_mse"])
     text = (
-        "The next state as each seat's world model foresees it, on steps of the seat's own fresh"
+        "The next state as each seat's world model predicts it, on steps of the seat's own fresh"
         f" play. Pictures are of seat {worst}, whose model errs most."
     )
     columns = {

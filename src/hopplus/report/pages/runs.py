@@ -138,7 +138,7 @@ def too_close(found: Sequence[tuple[str, Estimate]]) -> Sentence | None:
     (one, first), (other, second), *_ = sorted(found, key=lambda pair: -pair[1].mean)
     if apart(first, second):
         return None
-    text = "No difference can be told between {one} ({first}) and {other} ({second})"
+    text = "No significant difference between {one} ({first}) and {other} ({second})"
     return Sentence(text, {"one": one, "first": first, "other": other, "second": second})
 
 

@@ -184,8 +184,8 @@ class Summary:
         if returns is not None and p_value is not None and p_value < REAL:
             means = returns.mean(axis=0)
             yield Sentence(
-                "seats differ: seat {most} gets {high}, seat {least} only {low} (chance {chance}"
-                " if all were alike); see hopplus diagnose seats {run}",
+                "seats differ: seat {most} gets {high}, seat {least} only {low} (permutation"
+                " test, p = {chance}); see hopplus diagnose seats {run}",
                 {
                     "most": int(means.argmax()),
                     "high": f"{means.max():.2f}",

@@ -177,10 +177,10 @@ class Play {
       if (!opinion || (opinion.value === null && !opinion.about && !opinion.predicted)) return [];
       const act = opinion.acted;
       const right = opinion.predicted && opinion.predicted[act] === Math.max(...opinion.predicted);
-      const text = say(right ? "Foreseen of you; ● is what you did: foreseen." : "Foreseen of you; ● is what you did: not foreseen.");
+      const text = say(right ? "Predicted of you; ● is what you did: predicted." : "Predicted of you; ● is what you did: not predicted.");
       return [make("div", { class: "opinion", "data-seat": seat }, make("h4", {}, this.board.tokenOf(seat), this.nameOf(seat)),
         opinion.value === null ? null : make("p", { class: "small value" }, `${say("expects for itself")} ${short(opinion.value)}`),
-        ...goals(this.game, opinion.about, opinion.after, say("Believes that you are after"), say("Foresees that you go for; 0 is chance")),
+        ...goals(this.game, opinion.about, opinion.after, say("Believes that you are after"), say("Predicts that you go for; 0 is chance")),
         ...foreseen(this.game, opinion.predicted, act, text), this.share(seat))];
     });
     const nothing = make("p", { class: "small" }, say("Nobody here has thoughts that can be shown."));
@@ -201,7 +201,7 @@ class Play {
     const pairs = steps.map((step) => [step.looks[seat].predicted[place], step.acts[this.person]]).filter(([chances, act]) => chances && act >= 0);
     if (!pairs.length) return null;
     const right = pairs.filter(([chances, act]) => chances[act] === Math.max(...chances)).length;
-    return make("p", { class: "small" }, say("In this episode it foresaw {n} of your {all} actions.", { n: right, all: pairs.length }));
+    return make("p", { class: "small" }, say("In this episode it predicted {n} of your {all} actions.", { n: right, all: pairs.length }));
   }
 
   drawReturns() {

@@ -65,7 +65,7 @@ class Replay {
     this.lineLabel = make("label", {}, this.lineBox, say("imagined line"));
     this.aimBox = make("input", { type: "checkbox", on: { change: () => this.draw() } });
     this.aimBox.checked = true;
-    this.aimLabel = make("label", {}, this.aimBox, say("foreseen targets"));
+    this.aimLabel = make("label", {}, this.aimBox, say("predicted targets"));
     this.seatPick = make("div", { class: "bar pick", role: "group", "aria-label": say("look through") });
     this.clock = make("p", { class: "small clock", role: "status" });
     this.looks = make("div", { class: "looks" });
@@ -220,9 +220,9 @@ class Replay {
     if ((!about && !predicted) || !this.step.seats[seat]) return null;
     const action = this.acted(seat);
     const right = action !== null && predicted?.[action] === Math.max(...predicted ?? []);
-    const text = action === null ? say("Foreseen actions.") : say(right ? "Foreseen actions; ● is what it did: foreseen." : "Foreseen actions; ● is what it did: not foreseen.");
+    const text = action === null ? say("Predicted actions.") : say(right ? "Predicted actions; ● is what it did: predicted." : "Predicted actions; ● is what it did: not predicted.");
     return make("div", { class: "other" }, make("h4", {}, this.board.tokenOf(seat), this.replay.players[seat]),
-      ...goals(this.replay, about, after, say("Believed to be after"), say("Foreseen to go for; 0 is chance")),
+      ...goals(this.replay, about, after, say("Believed to be after"), say("Predicted to go for; 0 is chance")),
       ...foreseen(this.replay, predicted, action, text));
   }
 }
