@@ -6,7 +6,7 @@ import shutil
 import socket
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -67,7 +67,7 @@ class ProcessesBench:
             "rounds": [asdict(one) | {"lost": one.lost} for one in found],
             "lost": lost,
         }
-        columns = {
+        columns: dict[str | Column, Callable[[Round], float]] = {
             Column("together, steps/s", ",.0f"): lambda one: one.together,
             Column("apart, steps/s", ",.0f"): lambda one: one.apart,
             Column("lost", ".1%"): lambda one: one.lost,

@@ -150,6 +150,9 @@ NOT_RUN = {
         )
     },
     "python -m benchmarks.ray_sweep": "needs Ray, too",
+    "hopplus train ppo --steps 5e5 --seeds 5 --seed 100 --devices 2": (
+        "needs two devices: tests/test_devices.py has eight"
+    ),
     "python -m benchmarks.processes": "starts 32 processes; tests/test_processes.py starts some",
     "hopplus bench update --curve": "compiles HOP+ ten times; `bench update` is run in learning.md",
     **{

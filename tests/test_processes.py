@@ -98,7 +98,7 @@ def test_when_processes_meet(monkeypatch: pytest.MonkeyPatch) -> None:
     enough for Ctrl-C."""
     clock, others = 0.0, [0.0, 0.0]  # what the other says: whether to stop, seconds of an update
     monkeypatch.setattr(processes, "several", lambda: True)
-    monkeypatch.setattr(processes.time, "monotonic", lambda: clock)
+    monkeypatch.setattr("time.monotonic", lambda: clock)
     monkeypatch.setattr(
         "jax.experimental.multihost_utils.process_allgather",
         lambda own: np.stack([own, np.array(others, np.float32)]),

@@ -95,8 +95,8 @@ def parse(arguments: Sequence[str] | None) -> Any:
         Console(highlight=False, soft_wrap=True).print(text)
         raise SystemExit(0)
     if not path:
-        options = [word for word in words if word.startswith("--")]
-        raise ConfigError(unexpected(options[0], (), {}) if options else missing_command())
+        named = [word for word in words if word.startswith("--")]
+        raise ConfigError(unexpected(named[0], (), {}) if named else missing_command())
     printed = io.StringIO()
     try:
         with contextlib.redirect_stderr(printed):
