@@ -11,6 +11,7 @@ import importlib.util
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -136,19 +137,18 @@ def load_ippo(file: Path) -> ModuleType:
 def as_environment(game: Game) -> Any:
     """Our game with JaxMARL's methods: what our networks are given, and new episodes by its own
     `step`."""
-    from jaxmarl.environments.multi_agent_env import MultiAgentEnv
-    from jaxmarl.environments.spaces import Box, Discrete
-
+    base: Any = import_module("jaxmarl.environments.multi_agent_env")
+    spaces: Any = import_module("jaxmarl.environments.spaces")
     seats = [f"seat_{seat}" for seat in range(game.seats)]
     height, width, planes = game.shape
     size, actions = height * width * planes + 1, len(game.action_names)
 
-    class Environment(MultiAgentEnv):  # type: ignore[misc]
+    class Environment(base.MultiAgentEnv):  # type: ignore[misc]
         def __init__(self) -> None:
             super().__init__(num_agents=len(seats))
             self.agents = seats
-            self.observation_spaces = {seat: Box(0.0, 1.0, (size,)) for seat in seats}
-            self.action_spaces = {seat: Discrete(actions) for seat in seats}
+            self.observation_spaces = {seat: spaces.Box(0.0, 1.0, (size,)) for seat in seats}
+            self.action_spaces = {seat: spaces.Discrete(actions) for seat in seats}
 
         def reset(self, key: jax.Array) -> tuple[Any, Any]:
             state = game.init(key)
@@ -173,8 +173,8 @@ def as_environment(game: Game) -> Any:
 
 def equal_network(module: ModuleType, net: NetConfig) -> Any:
     """Flax's reading of ours: one body of dense layers with rectifiers, and two heads."""
-    nn: Any = module.nn  # type: ignore[attr-defined]
-    distrax: Any = module.distrax  # type: ignore[attr-defined]
+    nn: Any = module.nn
+    distrax: Any = module.distrax
 
     class Equal(nn.Module):  # type: ignore[misc]
         action_dim: int

@@ -96,7 +96,7 @@ def test_the_next_are_in_flight_until_a_stop() -> None:
         seen.append(now)
         return COUNTED.program(now, count)
 
-    found = []
+    found: list[Any] = []
     program: Any = Update(several)
     for part in dispatched(program, 0, 0, [40, 999], lambda: bool(asked), ahead=True):  # type: ignore[arg-type]
         found.append((part.first, len(part.metrics), part.learning))
@@ -149,7 +149,12 @@ def test_runs_write_what_they_did(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     one = new_run(tmp_path / "one", CONFIG)
     sizes: list[int] = []
     several = Update.several
-    monkeypatch.setattr(Update, "several", lambda *a: (sizes.append(a[2]), several(*a))[1])
+
+    def counted(self: Update, learning: Any, count: int) -> Any:
+        sizes.append(count)
+        return several(self, learning, count)
+
+    monkeypatch.setattr(Update, "several", counted)
     monkeypatch.setattr(compilation, "DISPATCH", 0.0)
     train(one)
     assert sizes == [1] * 12

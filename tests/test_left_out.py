@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -138,7 +139,7 @@ def test_a_number_that_is_not_finite_is_of_one_run(
     together = LeftOut.of(runs, EVERYONE)
     monkeypatch.setattr(train_module, "record_of", record)
     monkeypatch.setattr(train_module, "loggers", board)
-    update = Update(lambda learning, count: (learning, {"loss": np.zeros(1)}))
+    update = Update(lambda learning, count: (learning, {"loss": jnp.zeros(1)}))
     monkeypatch.setattr(train_module, "first_and_next", lambda *_: (None, update))
     with pytest.raises(RunError) as raised:
         train_side_by_side(runs, together)
