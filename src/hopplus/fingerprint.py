@@ -57,6 +57,8 @@ def surroundings() -> dict[str, Any]:
         raise NoFingerprint("something from outside the package was registered or imported")
     if jax.process_count() > 1:
         raise NoFingerprint("programs of several processes")
+    if jax.config.values["jax_default_device"] is not None:
+        raise NoFingerprint("programs of another device than the first")
     devices = jax.devices()
     settings = {
         name: repr(value)

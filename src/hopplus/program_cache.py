@@ -28,7 +28,7 @@ from hopplus.fingerprint import NoFingerprint, fingerprint
 from hopplus.runtime import cache_folder
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-SWITCH = "HOPPLUS_PROGRAMS"  # an environment variable; 0 keeps and reads nothing
+SWITCH = "HOPPLUS_PROGRAMS"  # an environment variable: 0 keeps and reads nothing, 1 on any device
 ENDING = ".program"
 MOST_FILES, MOST_BYTES = 64, 512 * 2**20  # those that were not used for longest go first
 HEAD = b"hopplus program 1\n"
@@ -40,8 +40,9 @@ class KeptProgram:
     def __init__(self, name: str, *made_of: Any) -> None:
         """`made_of` is all that the program depends on, but for the source of this package."""
         self.path: Path | None = None
-        self.why_not = f"{SWITCH} is 0"
-        if os.environ.get(SWITCH, "1") == "0":
+        self.why_not = f"{SWITCH} is 0, as it is by default elsewhere than on CPU"
+        # On GPU the same should do, but nobody has tried.
+        if os.environ.get(SWITCH, str(int(jax.default_backend() == "cpu"))) == "0":
             return
         try:
             self.path = programs_folder() / f"{name}-{fingerprint(name, *made_of)}{ENDING}"
