@@ -251,7 +251,7 @@ class _Seat:
         """[N - 1] what each other is foreseen to go for."""
         legal = self.seen.legal[step]
         return [
-            foreseen_targets(self.game, board, other, acts, legal[other]) if acts else None
+            foreseen_targets(self.game, board, other, acts, legal[other].tolist()) if acts else None
             for other, acts in zip(self.others, predicted, strict=True)
         ]
 
