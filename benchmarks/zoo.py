@@ -49,7 +49,7 @@ ENTRIES = {
         "ppo-shared --steps 1e6",
     ),
     "stag-hunt-4x4-hop-plus": Entry(
-        "Stag-Hunt, 4x4: HOP+, which infers goals and foresees you",
+        "Stag-Hunt, 4x4: HOP+, which infers goals and predicts what you do",
         "猎鹿，4x4：HOP+，推断目标并预测你的动作",
         "hop-plus --ppo.parameters shared --steps 5e5",
     ),

@@ -26,7 +26,7 @@ def predicted(game: Game, **acts: float) -> list[float]:
 
 def read(game: Game, text: str, seat: int, acts: list[float]) -> dict[str, object] | None:
     state = game.parse(text)
-    legal = np.asarray(game.view(state, seat).legal)
+    legal = np.asarray(game.view(state, seat).legal).tolist()
     return predicted_targets(game, plain_board(game, state), seat, acts, legal)
 
 

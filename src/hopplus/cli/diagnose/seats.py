@@ -12,6 +12,7 @@ from hopplus.diagnosis.seats.foreign import diagnose_foreign
 from hopplus.report.figures.diagnosis import draw_ablation, draw_agents, draw_returns
 from hopplus.report.page import Section
 from hopplus.runs.progress import Progress
+from hopplus.runs.zoo import is_of_zoo
 
 STEPS, QUICK_STEPS = 150_000, 40_000
 EPISODES = 10_000
@@ -36,7 +37,8 @@ class DiagnoseSeats(Diagnosing):
     def run(self) -> int:
         episodes = EPISODES if self.episodes is None else self.episodes
         check_options(seeds=self.seeds, episodes=episodes)
-        if not self._is_preset and ":" in self.subject and not Path(self.subject).exists():
+        outside = ":" in self.subject and not is_of_zoo(self.subject)
+        if not self._is_preset and outside and not Path(self.subject).exists():
             return self._diagnose_foreign(episodes)
         settings = SeatsSettings(
             episodes=episodes,

@@ -251,7 +251,9 @@ class _Seat:
         """[N - 1] what each other is predicted to go for."""
         legal = self.seen.legal[step]
         return [
-            predicted_targets(self.game, board, other, acts, legal[other]) if acts else None
+            predicted_targets(self.game, board, other, acts, legal[other].tolist())
+            if acts
+            else None
             for other, acts in zip(self.others, predicted, strict=True)
         ]
 
