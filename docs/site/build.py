@@ -21,6 +21,7 @@ from mkdocs.commands.build import build
 from mkdocs.config import load_config
 from mkdocs.exceptions import Abort
 from notebook import notebook_to_markdown
+from pymdownx.slugs import slugify
 from reference import commands_page, python_page
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -39,6 +40,7 @@ TITLES = {  # of sections, as mkdocs.yml names them
 LINK = re.compile(r"(?<=\]\()(?!https?:|#)([^)\s#]+)")
 # Fences, indented blocks and spans of code are left alone.
 CODE = re.compile(r"(^ *```[\s\S]*?^ *```|(?<=\n\n)(?:    .*\n|\n)+|`[^`\n]+`)", re.M)
+HEADING = re.compile(r"^#{2,6} (.+)$", re.M)
 OTHER_LANGUAGE = re.compile(r"^\[(?:中文|English)\]\([^)]*\)\n+", re.M)
 EQUATION = re.compile(r"\$\$(.+?)\$\$|(?<![\w$])\$([^$\n]+)\$(?!\w)", re.S)
 ABOVE = "__above__/"  # stands for ../ while MkDocs makes links relative, which knows no above
@@ -125,7 +127,7 @@ def select(folder: Path, chinese: bool) -> None:
         translated = page.with_name(page.name.replace(".md", f"{CHINESE}.md"))
         text = page.read_text("utf-8")
         if chinese and translated.exists():
-            text = translated.read_text("utf-8")
+            text = _with_anchors(translated.read_text("utf-8"), text)
         elif chinese and not page.is_relative_to(folder / "files"):
             front = re.match(r"# .*\n+", text)
             head = front[0] if front else ""
@@ -133,6 +135,14 @@ def select(folder: Path, chinese: bool) -> None:
         # Links lead to pages of the same language.
         page.write_text(re.sub(rf"(\]\([^)\s]*){CHINESE}\.md", r"\1.md", text), "utf-8")
         translated.unlink(missing_ok=True)
+
+
+def _with_anchors(translated: str, original: str) -> str:
+    """Gives headings of a translation the names of the original's, by which pages link to them."""
+    if len(HEADING.findall(original)) != len(HEADING.findall(translated)):
+        return translated
+    names = iter(slugify(case="lower")(one, "-") for one in HEADING.findall(original))
+    return HEADING.sub(lambda heading: f"{heading[0]} {{#{next(names)}}}", translated)
 
 
 def read_nav(nav: list[Any], folder: Path, chinese: bool) -> list[Any]:
