@@ -59,6 +59,11 @@ ENTRIES = {
         "hop --ppo.parameters shared --steps 3e5",
     ),
     "stag-hunt-8x8": Entry(
+        "Stag-Hunt, 8x8: PPO self-play, one player for all seats",
+        "猎鹿，8x8：PPO 自我对弈，所有座位同一个玩家",
+        "ppo-shared --game.size 8 --steps 4e6",
+    ),
+    "stag-hunt-8x8-memory": Entry(
         "Stag-Hunt, 8x8: HOP+ with a memory, learned among a population",
         "猎鹿，8x8：带记忆的 HOP+，在群体中学习",
         f"hop-plus-memory --game.size 8 {_SMALL} --steps 8e5",
