@@ -106,7 +106,7 @@ def _check_unpatched(package: str) -> None:
 def _is_installed(package: str) -> bool:
     """Whether a package is ours, Python's, or lies where JAX lies."""
     file = getattr(sys.modules.get(package), "__file__", None)
-    return package in TRUSTED or (file is not None and Path(file).is_relative_to(SITE))
+    return package in TRUSTED or (file is not None and Path(file).resolve().is_relative_to(SITE))
 
 
 def _root(one: Any) -> str:
