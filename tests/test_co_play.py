@@ -196,7 +196,7 @@ def test_they_come_besides_families(run: RunFolder, tmp_path: Path) -> None:
     seats = new_run(tmp_path / "c", config).config().seats
     assert seats is not None
     names = seats.split(",")[1].split("|")
-    assert len(names) == 13 + 3
+    assert len(names) == 14 + 3
     assert names[12:14] == ["family-lazy", "players/0.safetensors"]
 
 

@@ -30,7 +30,7 @@ WRONG = [
     ("diagnose models", "needs PATH"),
     ("bench", "expected one of {game, "),
     ("bench gmae", "did you mean game?"),
-    ("list", "needs {games,players,presets}"),
+    ("list", "needs {games,players,presets,zoo}"),
     ("list cows", "'cows' is not one of games, players, presets"),
     ("list games --sise 3", "did you mean --game.size?"),
     ("export", "needs "),

@@ -29,17 +29,17 @@ COMMANDS = {
     "resume": Entry(
         "train",
         "Resume",
-        "Go on with a run that was stopped, as if it had not been; or make a finished one longer.",
+        "Resume a stopped run, bit for bit; or make a finished one longer.",
     ),
     "evaluate": Entry(
         "evaluate",
         "Evaluate",
-        "Play whole episodes and print what every seat got; of a run, with each of its seeds.",
+        "Play episodes and print the return of every seat; for a run, with each of its seeds.",
     ),
     "collect": Entry(
         "collect",
         "Collect",
-        "Play whole episodes and write down what everyone saw, did and got.",
+        "Record episodes: observations, actions and rewards of every seat.",
     ),
     "pretrain": Entry(
         "pretrain",
@@ -54,34 +54,33 @@ COMMANDS = {
     "certify": Entry(
         "certify",
         "Certify",
-        "Measure what being told whom one faces brings, among every lineup.",
+        "Measure the value of knowing your co-players: oracle against blind PPO, for every lineup.",
     ),
     "adapt": Entry(
         "adapt",
         "Adapt",
-        "Seat one player among others who stay the same, and watch its returns by the number of"
-        " the episode.",
+        "Play trials among fixed co-players and show the focal player's return by episode.",
     ),
     "crossplay": Entry(
         "crossplay",
         "CrossPlay",
-        "Put one player of each run among those of each other, in every seat in turn.",
+        "Seat one player of each run among the players of every other, in every seat in turn.",
     ),
     "ablate": Entry(
         "studies.ablate",
         "Ablate",
-        "Train the ladder from PPO to HOP+, a part more on every rung, and compare the rungs.",
+        "Train the ladder from PPO to HOP+, adding one part on every rung, and compare the rungs.",
     ),
     "leave-one-out": Entry(
         "studies.leave_one_out",
         "LeaveOneOut",
-        "Train among a population without one of its families, then play among that one, for every"
-        " family in turn, and compare.",
+        "Train with one family of co-players held out and test with that family, for every family"
+        " in turn.",
     ),
     "sweep": Entry(
         "studies.sweep",
         "Sweep",
-        "Train with every combination of some settings, or with some of them, and find the best.",
+        "Search for good settings: a grid, random draws or successive halving.",
     ),
     "report": Entry(
         "report",
@@ -92,8 +91,8 @@ COMMANDS = {
     "replay": Entry(
         "replay",
         "Replay",
-        "Look at episodes, with what the players think: with keys in a terminal, else one as text;"
-        " or write one to a GIF or PNG file.",
+        "Step through episodes in a terminal, with policies, values and predictions; print one as"
+        " text elsewhere, or write it to a GIF or PNG file.",
     ),
     "play": Entry(
         "play",
@@ -104,12 +103,13 @@ COMMANDS = {
     "export": Entry(
         "export",
         "Export",
-        "Write one learned player of a run as a safetensors file that any seat can take.",
+        "Write one trained player of a run to a safetensors file that any seat can load.",
     ),
     "list": Entry(
         "listing",
         "List",
-        "List the games, the scripted players, or the presets of `hopplus train`.",
+        "List the games, the scripted players, the presets of `hopplus train`, or the trained"
+        " players that come with hopplus.",
     ),
     "bench": Entry("bench", "Bench", "Measure speed on this machine."),
 }

@@ -9,7 +9,6 @@ from hopplus.cli.paged import show
 from hopplus.config import ABOUT_JAXMARL, GAMES, JAXMARL, GameConfig, default_game, find_game
 from hopplus.presets import PRESETS, about_preset
 from hopplus.report.page import Column, Page, Section, make_table
-from hopplus.runs.zoo import ZOO, zoo
 
 
 @dataclass(frozen=True)
@@ -42,6 +41,8 @@ class List:
 
     def _zoo(self) -> int:
         """What is in the zoo, what each gets, and how it was made."""
+        from hopplus.runs.zoo import ZOO, zoo  # run folders need JAX, too
+
         known = {f"{ZOO}{name}": about for name, about in zoo().items()}
         columns: dict[str | Column, Any] = {
             "name": lambda one: one[0],
