@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
+from collections import defaultdict
 from dataclasses import dataclass
 from json import dumps, loads
 from pathlib import Path
@@ -85,13 +85,13 @@ def measured(preset: str, start: str, folder: Path, options: list[str]) -> dict[
 def child() -> None:
     """Train to the first update and print what was spent on what, as JSON."""
     began, words = loads(os.environ["FIRST_UPDATE"])
-    spent = Counter({"import": time.time() - began})
+    spent = defaultdict[str, float](float, {"import": time.time() - began})
     processor = {"import": _processor()}
 
-    def note(event: str, seconds: float, fun_name: str = "", **more: Any) -> None:
+    def note(event: str, duration_secs: float, **more: Any) -> None:
         if kind := EVENTS.get(event.rpartition("/")[2]):
-            program = fun_name.removeprefix("jit(").removesuffix(")")
-            spent[f"{kind} {program if program in NAMED else 'small programs'}"] += seconds
+            program = str(more.get("fun_name", "")).removeprefix("jit(").removesuffix(")")
+            spent[f"{kind} {program if program in NAMED else 'small programs'}"] += duration_secs
 
     jax.monitoring.register_event_duration_secs_listener(note)
     from hopplus.api.training import begin

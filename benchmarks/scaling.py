@@ -208,7 +208,7 @@ def moved_by(config: TrainConfig) -> Moved:
     lesson = jax.eval_shape(learner.update_shown, shapes)[2]
     player = shapes.params[learner.learning]
     with using(2):
-        text = first_and_next(learner, config)[1].program.as_text()  # type: ignore[attr-defined]
+        text = first_and_next(learner, config)[1].program.as_text()
     inside = [line for line in text.splitlines() if " all-reduce(" in line and "improve" in line]
     return Moved(
         gathered=_bytes(lesson.batch),

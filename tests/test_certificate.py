@@ -104,7 +104,8 @@ def test_who_learns_among_whom(monkeypatch: pytest.MonkeyPatch) -> None:
             seen.append(now)
             return replace(now, plays=play(now.params, now.plays)), {}
 
-        return first, update
+        made: Any = update
+        return first, made
 
     monkeypatch.setattr(reference_players, "first_and_next", watched)
     steps: list[int] = []
@@ -177,7 +178,8 @@ def test_whose_returns_are_whose(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
             param_sets = jax.tree.map(marked, now.params[learner.learning])
             return replace(now, params=learner.with_param_sets(now.params, param_sets)), {}
 
-        return replace(first, params=learner.with_param_sets(first.params, param_sets)), update
+        made: Any = update
+        return replace(first, params=learner.with_param_sets(first.params, param_sets)), made
 
     def returns(
         self: Certificate, param_sets: PlayerParams, rows: np.ndarray, *, oracle: bool

@@ -197,7 +197,7 @@ def test_they_come_besides_families(run: RunFolder, tmp_path: Path) -> None:
     assert seats is not None
     names = seats.split(",")[1].split("|")
     assert len(names) == 14 + 3
-    assert names[12:14] == ["family-lazy", "players/0.safetensors"]
+    assert names[13:15] == ["family-composed", "players/0.safetensors"]
 
 
 @pytest.mark.parametrize(

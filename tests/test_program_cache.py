@@ -18,7 +18,7 @@ from jax.experimental.compilation_cache import compilation_cache
 
 from conftest import SMALL_RUN
 from hopplus.cli import parse
-from hopplus.config import PPOConfig, TrainConfig
+from hopplus.config import PPOConfig, TrainConfig, make_config
 from hopplus.evaluation.evaluate import play_episodes
 from hopplus.fingerprint import NoFingerprint, fingerprint, source_hash
 from hopplus.games import make_game
@@ -225,7 +225,8 @@ def test_what_is_from_outside_has_no_fingerprint(monkeypatch: pytest.MonkeyPatch
         with pytest.raises(NoFingerprint):
             fingerprint(one)
     monkeypatch.setattr(Registry, "extended", False)
-    Registry("thing", {}).add("mine", 1)
+    things: Registry[int] = Registry("thing", {})
+    things.add("mine", 1)
     with pytest.raises(NoFingerprint, match="outside"):
         fingerprint(0)
 
@@ -244,7 +245,7 @@ def test_a_second_start_traces_nothing_and_learns_the_same(kept: Path) -> None:
     config = parse(["train", "ppo", *SMALL_RUN]).config
     traced: list[str] = []
 
-    def note(event: str, seconds: float, **more: Any) -> None:
+    def note(event: str, duration_secs: float, **more: Any) -> None:
         if event.endswith("jaxpr_trace_duration"):
             traced.append(more["fun_name"])
 
@@ -274,8 +275,7 @@ def test_a_second_start_traces_nothing_and_learns_the_same(kept: Path) -> None:
 
 
 def test_evaluation_is_the_same_with_and_without(kept: Path) -> None:
-    config = TrainConfig().game
-    game = make_game(replace(config, size=3, seats=2, hares=2, horizon=8))
+    game = make_game(make_config("stag-hunt-v1", size=3, seats=2, hares=2, horizon=8))
     seating = seat_players("stag,hare", game)
     given = (game, seating, seating.init(jax.random.key(0)), jax.random.key(1), np.arange(5))
     function = vars(play_episodes)["__wrapped__"]

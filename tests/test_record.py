@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -33,7 +34,7 @@ def record(game: Any, *episodes: tuple[str, list[list[int]]]) -> np.ndarray:
     assert len(told) == context.size
     assert told[-1] == pytest.approx((len(episodes) - 1) / len(episodes))
     assert (
-        np.asarray(context.about_others(told)).tolist()
+        np.asarray(context.about_others(jnp.asarray(told))).tolist()
         == told[:-1].reshape(game.seats, -1)[1:].tolist()
     )
     return np.round(np.expm1(told[:-1].reshape(game.seats, -1)), 4)

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from hopplus.registry import Registry
@@ -208,7 +209,7 @@ class _Walk:
         self._add_all("function", (one.__defaults__, one.__kwdefaults__, closed))
 
     def _add_array(self, one: Any) -> None:
-        if isinstance(one, jax.Array) and jax.dtypes.issubdtype(one.dtype, jax.dtypes.prng_key):
+        if isinstance(one, jax.Array) and jnp.issubdtype(one.dtype, jax.dtypes.prng_key):
             self._say("key", jax.random.key_impl(one))
             one = jax.random.key_data(one)
         host = np.asarray(one)

@@ -88,7 +88,7 @@ class KeptProgram:
 def kept_jit(function: Function) -> Function:
     """As `eqx.filter_jit`, for functions of positions alone, with programs that are kept."""
     compiled: Any = KeptFunction(function)
-    return compiled  # type: ignore[no-any-return]
+    return compiled
 
 
 class KeptFunction:

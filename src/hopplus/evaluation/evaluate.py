@@ -53,7 +53,7 @@ def play_episodes(
     seating: Seating,
     params: tuple[Params, ...],
     key: jax.Array,
-    numbers: jax.Array,
+    numbers: jax.Array | np.ndarray,
     choices: jax.Array | None = None,
 ) -> Episodes:
     """An episode for each of the numbers [B]. All end within the horizon, so none is cut off.

@@ -85,12 +85,13 @@ def init_options(config: TrainConfig) -> dict[str, bool | int | str]:
     version of XLA knows to make."""
     if jax.default_backend() != "cpu" or LEVEL in os.environ.get("XLA_FLAGS", ""):
         return start_options(config)
-    least: dict[str, bool | int | str] = {LEVEL: 0, EMITTERS: False}
+    least: Any = {LEVEL: 0, EMITTERS: False}
     try:
         jax.jit(lambda: 0).lower().compile(least)
     except jax.errors.JaxRuntimeError:  # no such option
         return {LEVEL: 0}
-    return least
+    options: dict[str, bool | int | str] = least
+    return options
 
 
 def first_and_next(
@@ -108,7 +109,8 @@ def first_and_next(
     keys = seed_keys(config) if keys is None else keys
     layout = layout_of(len(keys), config.ppo.games)
     begins = KeptProgram("init", learner, layout, len(keys), absent is None)
-    init, traced = begins.load(), None
+    init: Any = begins.load()
+    traced: Any = None
     if init is None:
         options = {"compiler_options": init_options(config)}
         fresh = spread(learner.init_all, layout, SEEDED, SPECS, **options)
@@ -146,8 +148,8 @@ def next_of(learner: Learner, config: TrainConfig, seeds: int) -> Update:
     layout = layout_of(seeds, config.ppo.games)
     options = {"donate_argnums": 0, "compiler_options": start_options(config)}
     if jax.process_count() > 1:
-        given, found = (SPECS,), (SPECS, SEEDED)
-        return Update(spread(learner.update_all, layout, given, found, **options))
+        one = spread(learner.update_all, layout, (SPECS,), (SPECS, SEEDED), **options)
+        return Update(one)
     given, found = (SPECS, SHARED), (SPECS, SEEDED_ROWS)
     return Update(spread(repeated(learner.update_all), layout, given, found, **options))
 
