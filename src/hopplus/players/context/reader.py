@@ -1,4 +1,5 @@
-"""What contexts share that learn nothing themselves and read models of the others."""
+"""What contexts share that learn nothing themselves: they know the game, and may read models of the
+others."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,7 +13,7 @@ from hopplus.types import Params
 
 
 @dataclass(frozen=True)
-class ModelReader(Context):
+class GameReader(Context):
     """Made from the settings of its game: whether it was made again makes no difference then."""
 
     game: GameConfig
@@ -24,6 +25,11 @@ class ModelReader(Context):
     @property
     def others(self) -> int:
         return self._game.seats - 1
+
+
+@dataclass(frozen=True)
+class ModelReader(GameReader):
+    """Reads the player's models of the others."""
 
     def params_of(self, learned: PlayerParams) -> Params:
         return learned.opponents

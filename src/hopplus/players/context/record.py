@@ -5,16 +5,12 @@ over whole episodes. What a player would write down after each of them needs no 
 """
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from hopplus.config import GameConfig
-from hopplus.games import make_game
-from hopplus.games.game import Game
-from hopplus.players.context.context import Context
+from hopplus.players.context.reader import GameReader
 from hopplus.players.taking import no_things, takes, things
 from hopplus.types import Memory, Params, View
 
@@ -31,14 +27,8 @@ class Record(eqx.Module):
 
 
 @dataclass(frozen=True)
-class RecordContext(Context):
+class RecordContext(GameReader):
     """What everyone took in this episode, in the last one and on average; it learns nothing."""
-
-    game: GameConfig
-
-    @cached_property
-    def _game(self) -> Game:
-        return make_game(self.game)
 
     @property
     def _each(self) -> int:
