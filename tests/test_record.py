@@ -67,6 +67,10 @@ def test_where_things_are_taken_again_and_again() -> None:
     told = record(COIN, ("0 . . \n . . . \n a b 1", [[STAY, LEFT], [STAY, LEFT]]))
     assert told[1, :2].tolist() == [1, 1]  # its own coin, then one of seat 0
     assert not told[0, :2].any()
+    # When it took something *first*, though it took a second thing later.
+    both = ("0 . . \n . . . \n a b 1", [[STAY, LEFT], [STAY, LEFT]])
+    told = record(COIN, both, ("0 . . \n . . . \n a b 1", []))
+    np.testing.assert_allclose(told[1, 2:5], [1, 1, 1 / COIN.horizon], atol=1e-4)
 
 
 def test_names_and_refusals(capsys: pytest.CaptureFixture[str]) -> None:
