@@ -29,12 +29,17 @@ from hopplus.program_cache import ENDING, SWITCH, KeptFunction, KeptProgram, pro
 from hopplus.registry import Registry
 
 
+@pytest.fixture(autouse=True)
+def nothing_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other tests of this process may have registered something."""
+    monkeypatch.setattr(Registry, "extended", False)
+
+
 @pytest.fixture
 def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """An empty folder of programs, which is used, beside an empty cache of JAX."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setenv(SWITCH, "1")
-    monkeypatch.setattr(Registry, "extended", False)  # other tests may have added something
     wanted = {
         "jax_compilation_cache_dir": str(tmp_path / "jax"),
         "jax_persistent_cache_min_compile_time_secs": 0.0,
@@ -158,8 +163,7 @@ def test_different_things_have_different_fingerprints(one: Any, other: Any) -> N
     assert fingerprint(one) == fingerprint(one)
 
 
-def test_equal_learners_have_one_fingerprint(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Registry, "extended", False)
+def test_equal_learners_have_one_fingerprint() -> None:
     config = TrainConfig()
     found = fingerprint(make_learner(config, {}))
     assert fingerprint(make_learner(config, {})) == found
@@ -220,11 +224,10 @@ class Mine:
     size: int = 3
 
 
-def test_what_is_from_outside_has_no_fingerprint(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_from_outside_has_no_fingerprint() -> None:
     for one in (Mine(), Mine, lambda x: x, (1, [Mine()]), {"a": doubled}, object()):
         with pytest.raises(NoFingerprint):
             fingerprint(one)
-    monkeypatch.setattr(Registry, "extended", False)
     things: Registry[int] = Registry("thing", {})
     things.add("mine", 1)
     with pytest.raises(NoFingerprint, match="outside"):
@@ -234,7 +237,6 @@ def test_what_is_from_outside_has_no_fingerprint(monkeypatch: pytest.MonkeyPatch
 def test_a_function_in_the_place_of_ours_has_no_fingerprint(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(Registry, "extended", False)
     fingerprint(0)
     monkeypatch.setattr("hopplus.learning.learner.ppo_loss", lambda *given: None)
     with pytest.raises(NoFingerprint, match=r"hopplus\.learning\.learner"):
