@@ -41,6 +41,7 @@ LINK = re.compile(r"(?<=\]\()(?!https?:|#)([^)\s#]+)")
 # Fences, indented blocks and spans of code are left alone.
 CODE = re.compile(r"(^ *```[\s\S]*?^ *```|(?<=\n\n)(?:    .*\n|\n)+|`[^`\n]+`)", re.M)
 HEADING = re.compile(r"^#{2,6} (.+)$", re.M)
+ANCHOR = re.compile(r"(?<=\]\()([^)\s#]*)#([^)\s]+)")
 OTHER_LANGUAGE = re.compile(r"^\[(?:中文|English)\]\([^)]*\)\n+", re.M)
 EQUATION = re.compile(r"\$\$(.+?)\$\$|(?<![\w$])\$([^$\n]+)\$(?!\w)", re.S)
 ABOVE = "__above__/"  # stands for ../ while MkDocs makes links relative, which knows no above
@@ -121,13 +122,19 @@ def _file_page(path: Path) -> str:
 
 def select(folder: Path, chinese: bool) -> None:
     """Leaves one page of each name: in Chinese where it is wanted and there."""
-    for page in sorted(folder.rglob("*.md")):
-        if CHINESE in page.name:
-            continue
-        translated = page.with_name(page.name.replace(".md", f"{CHINESE}.md"))
+    pages = [page for page in sorted(folder.rglob("*.md")) if CHINESE not in page.name]
+    translations = {
+        page: page.with_name(page.name.replace(".md", f"{CHINESE}.md")) for page in pages
+    }
+    anchors = {
+        translated: _pair_anchors(translated.read_text("utf-8"), page.read_text("utf-8"))
+        for page, translated in translations.items()
+        if translated.exists()
+    }
+    for page, translated in translations.items():
         text = page.read_text("utf-8")
         if chinese and translated.exists():
-            text = _with_anchors(translated.read_text("utf-8"), text)
+            text = _with_anchors(translated, anchors)
         elif chinese and not page.is_relative_to(folder / "files"):
             front = re.match(r"# .*\n+", text)
             head = front[0] if front else ""
@@ -137,12 +144,28 @@ def select(folder: Path, chinese: bool) -> None:
         translated.unlink(missing_ok=True)
 
 
-def _with_anchors(translated: str, original: str) -> str:
-    """Gives headings of a translation the names of the original's, by which pages link to them."""
-    if len(HEADING.findall(original)) != len(HEADING.findall(translated)):
-        return translated
-    names = iter(slugify(case="lower")(one, "-") for one in HEADING.findall(original))
-    return HEADING.sub(lambda heading: f"{heading[0]} {{#{next(names)}}}", translated)
+def _pair_anchors(translated: str, original: str) -> dict[str, str]:
+    """The anchors of a translation's headings, and those of the same headings in the original."""
+    names = [
+        [slugify(case="lower")(heading, "-") for heading in HEADING.findall(text)]
+        for text in (translated, original)
+    ]
+    return dict(zip(*names, strict=True)) if len(names[0]) == len(names[1]) else {}
+
+
+def _with_anchors(page: Path, anchors: dict[Path, dict[str, str]]) -> str:
+    """Gives headings of a translation the anchors of the original's, as pages that have no Chinese
+    version link to these; what links to the translation's own is changed with them."""
+
+    def named(heading: re.Match[str]) -> str:
+        name = anchors[page].get(slugify(case="lower")(heading[1], "-"))
+        return f"{heading[0]} {{#{name}}}" if name else heading[0]
+
+    def moved(link: re.Match[str]) -> str:
+        target = Path(os.path.normpath(page.parent / link[1])) if link[1] else page
+        return f"{link[1]}#{anchors.get(target, {}).get(link[2], link[2])}"
+
+    return ANCHOR.sub(moved, HEADING.sub(named, page.read_text("utf-8")))
 
 
 def read_nav(nav: list[Any], folder: Path, chinese: bool) -> list[Any]:
