@@ -57,7 +57,7 @@ quick: lint
 	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile @tests/quick.txt
 
 docs: .venv/installed
-	@$(BIN)/python -c 'import material, latex2mathml' 2>/dev/null || \
+	@$(BIN)/python -c 'import material, latex2mathml, jieba' 2>/dev/null || \
 	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
 	$(BIN)/python docs/site/build.py site
 	@echo "open site/index.html"

@@ -7,9 +7,16 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+from browser import Opened, expect
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Locator
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = sorted((ROOT / "docs" / "tutorials").glob("*.ipynb"))
@@ -20,6 +27,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Built as `make docs` does, in a process of its own."""
     pytest.importorskip("material", reason="the site needs hopplus[docs]")
     pytest.importorskip("latex2mathml", reason="the site needs hopplus[docs]")
+    pytest.importorskip("jieba", reason="the site needs hopplus[docs]")
     out = tmp_path_factory.mktemp("site")
     command = [sys.executable, str(ROOT / "docs" / "site" / "build.py"), str(out)]
     ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
@@ -56,6 +64,57 @@ def test_pages_lead_to_themselves_in_the_other_language(site: Path) -> None:
             assert link, page
             found = (site / f"{page}.html").parent / link[1]
             assert found.resolve() == (site / f"{other}.html").resolve()
+
+
+def search(opened: Opened, words: str) -> "Locator":
+    """What the site shows for these words: pages, and sections of them."""
+    box = opened.tab.locator(".md-search__input")
+    box.click()
+    box.fill(words)
+    box.press("End")  # filling presses no key, which is what the site waits for
+    expect(opened.tab.locator(".md-search-result__meta")).to_contain_text(re.compile(r"\d"))
+    return opened.tab.locator(".md-search-result__item")
+
+
+def pages_of(found: "Locator") -> list[str]:
+    links = found.locator("> a").evaluate_all("links => links.map(link => link.pathname)")
+    return [Path(link).stem for link in links]
+
+
+@pytest.fixture
+def chinese(site: Path, browser: "Browser") -> Iterator[Opened]:
+    """The Chinese site, opened as a file."""
+    opened = Opened(browser, site / "zh" / "index.html")
+    yield opened
+    opened.close()
+
+
+def test_chinese_words_are_found_and_not_by_their_first_character(chinese: Opened) -> None:
+    """Words are not set apart in Chinese: pages and what is asked for are cut into them."""
+    translations = {
+        path.name.split(".")[0].replace("README", "index"): path.read_text("utf-8")
+        for path in (ROOT / "README.zh-CN.md", *(ROOT / "docs").rglob("*.zh-CN.md"))
+    }
+    having = {name for name, text in translations.items() if "同伴" in text}
+    assert having != {name for name, text in translations.items() if "同" in text}
+    assert set(pages_of(search(chinese, "同伴"))) == having
+
+
+def test_all_chinese_words_that_are_asked_for_count(chinese: Opened) -> None:
+    best = search(chinese, "价值损失").first
+    assert set(pages_of(best)) == {"origins"}
+    assert {"价值", "损失"} <= set(best.locator("mark").all_inner_texts())
+    assert best.locator(".md-search-result__terms").count() == 0  # words that are missing
+
+
+def test_english_words_are_found_among_chinese_pages_too(chinese: Opened) -> None:
+    assert pages_of(search(chinese, "memory"))[0] == "speed"  # which has such a heading
+
+
+def test_english_words_are_found(site: Path, browser: "Browser") -> None:
+    opened = Opened(browser, site / "index.html")
+    assert {"method", "models"} <= set(pages_of(search(opened, "hindsight")))
+    opened.close()
 
 
 def test_the_reference_is_made_from_the_code(site: Path) -> None:
