@@ -182,6 +182,18 @@ def test_links_lead_to_files_and_headings_that_are_there(path: Path) -> None:
         assert not anchor or anchor in anchors_of(target), f"{target.name} has no #{anchor}"
 
 
+@pytest.mark.parametrize(
+    "path",
+    [*TRANSLATIONS, *(path for path in TUTORIALS if ".zh-CN" in path.name)],
+    ids=lambda path: path.name,
+)
+def test_a_translation_leads_to_translations(path: Path) -> None:
+    original = path.with_name(path.name.replace(".zh-CN", ""))
+    for target, _ in links_of(path):
+        translated = target.with_name(f"{target.stem}.zh-CN.md")
+        assert target == original or not translated.exists(), f"there is {translated.name}"
+
+
 @pytest.mark.parametrize("readme", [README, TRANSLATED], ids=lambda path: path.name)
 def test_every_page_is_linked_from_the_readme(readme: Path) -> None:
     text = readme.read_text(encoding="utf-8").replace(".zh-CN", "")  # a translation is as good
