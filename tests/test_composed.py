@@ -3,7 +3,7 @@
 import pytest
 
 from test_co_players import CLEAR, DOWN, HUNT_HARE, RIGHT, SNOW, STAY
-from test_population import (
+from test_family_scripts import (
     CORNERS,
     HARE,
     HUNT,
