@@ -27,6 +27,8 @@ help:
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[jaxmarl]' || \
 	  echo "jaxmarl could not be installed: tests of its environments are skipped"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]' || \
+	  echo "mkdocs could not be installed: tests of the site are skipped"
 	@touch $@
 
 demo: .venv/package
