@@ -54,6 +54,12 @@ SMALL = {
     "hopplus resume runs/first --steps": "--steps 1152",
     "hopplus pretrain": _FIT,
     "hopplus certify": f"{_UPDATE} --episodes 16",
+    # Programs of all families, or of all who remember the trial, are long to compile.
+    "hopplus certify --game.size 8 --net.kind centred --net.hidden 128 --ppo.games 1024": (
+        "--kinds family-shy|family-slow --against family-shy,family-shy,family-slow"
+    ),
+    "hopplus certify --game.size 8 --against conditional": "--kinds stag|trusting --against all",
+    "hopplus certify --game snowdrift-v1": "--kinds clear|reciprocal",
     "hopplus adapt": "--trials 4",
     "hopplus adapt runs/om --search.simulations 100": f"--trials 1 {_SEARCH}",
     "hopplus adapt runs/mem --learning online": "--trials 1 --against stag,hare,hare --seat 0",
@@ -70,7 +76,8 @@ SMALL = {
     "hopplus crossplay": "--episodes 16",
     "hopplus diagnose seats": "--quick --episodes 128",
     "hopplus diagnose seats ppo": "--steps 4096",
-    "hopplus diagnose value-loss": "--quick --steps 16384 --updates 2",
+    "hopplus diagnose value-loss": "--quick --updates 2",
+    "hopplus diagnose value-loss hop-plus": "--steps 16384",
     "hopplus diagnose adaptation": "--trials 40",
     "hopplus bench game": "--seconds 0.2 --games 64",
     "hopplus bench train": f"--seconds 0.2 {_UPDATE}",
@@ -167,6 +174,10 @@ NOT_RUN = {
         )
     },
     "python -m benchmarks.breakdown --update hop-plus-mcts": "takes ten minutes",
+    "hopplus diagnose value-loss hop-plus": "is run with a fault, in diagnosis.md",
+    "hopplus diagnose value-loss hop-plus-notes --steps 4e5 --seed 100": (
+        "takes four minutes; the preset is trained by itself, in diagnosis.md"
+    ),
     f"hopplus leave-one-out {_ROWS} --game.size 8 --steps 16e6 --seed 100": (
         "rows cannot be made small"
     ),
