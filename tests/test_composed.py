@@ -6,7 +6,6 @@ from test_co_players import CLEAR, DOWN, HUNT_HARE, RIGHT, SNOW, STAY
 from test_family_scripts import (
     CORNERS,
     HARE,
-    HUNT,
     STAG,
     among,
     course,
@@ -16,6 +15,7 @@ from test_family_scripts import (
     seen,
     watch,
 )
+from test_population import HUNT
 
 ANYWHERE, NEAR, AWAY, HALF = (among(place, 0, 3) for place in range(4))
 CLOSE, LATE, TAKEN, IDLE, FAILED = (among(condition, 0, 4) for condition in range(5))

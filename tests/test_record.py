@@ -12,7 +12,8 @@ from hopplus.games import make_game
 from hopplus.players.context.record import RecordContext
 from hopplus.players.context.registry import make_context
 from test_co_players import CLEAR, COIN, HUNT_HARE, LEFT, SNOW, STAY
-from test_family_scripts import HUNT, programs
+from test_family_scripts import programs
+from test_population import HUNT
 
 
 def record(game: Any, *episodes: tuple[str, list[list[int]]]) -> np.ndarray:
