@@ -42,9 +42,8 @@ class ProcessesBench:
 
     count: int = 4
     """Processes, and runs."""
-    steps: int = 400_000
-    """Environment steps of each seed: short runs are mostly their beginning, when processes meet
-    often."""
+    steps: int = 150_000
+    """Environment steps of each seed."""
     rounds: int = 3
     """How often both are trained."""
     runs: Path = Path("runs/processes")

@@ -110,10 +110,10 @@ def test_when_processes_meet(monkeypatch: pytest.MonkeyPatch) -> None:
         if meetings.due(update) or update == 42:  # of which there is a checkpoint
             assert not meetings.stop(False, update)
             met.append(update)
-    # At first all the time, then twice as far each time, until four seconds of the other's lie
-    # between: sixteen updates, later five.
-    assert met[:5] == [11, 13, 17, 25, 41]
-    assert met[5:8] == [42, 47, 52]
+    # At first all the time, then twice as far each time, until two seconds of the other's lie
+    # between: eight updates, later two.
+    assert met[:6] == [11, 13, 17, 25, 33, 41]
+    assert met[6:9] == [42, 44, 46]
     others[0] = 1.0
     assert meetings.stop(False, 60)
 

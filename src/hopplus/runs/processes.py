@@ -25,7 +25,7 @@ from hopplus.runs.folder import RunError, RunFolder
 
 Tree = TypeVar("Tree")
 AUTO = "auto"  # the coordinator that SLURM, Open MPI or Kubernetes name, as JAX finds it
-APART = 4.0  # seconds between meetings of processes: Ctrl-C waits for half of it, on average
+APART = 2.0  # seconds between meetings of processes: Ctrl-C waits for half of it, on average
 SILENCE = 30  # seconds after which a process that is not heard of is lost
 
 
@@ -102,7 +102,7 @@ def any_of(flag: bool) -> bool:
 
 class Meetings:
     """When processes that work for themselves tell each other what came of it, and whether to stop:
-    every four seconds or so, all after the same update. Whenever they wait for each other they lose
+    every two seconds or so, all after the same update. Whenever they wait for each other they lose
     as much as the slowest is behind."""
 
     def __init__(self, done: int) -> None:
