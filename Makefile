@@ -5,7 +5,7 @@ BIN := .venv/bin
 .PHONY: help demo test quick lint types unit docs docs-test wheel zoo clean
 
 help:
-	@echo "make demo   plays scripted players, trains PPO and HOP+ to the end, compares them, evaluates, writes demo/ppo.gif and demo/report.html"
+	@echo "make demo   plays scripted players, trains PPO and HOP+ to the end, compares them, evaluates, writes demo/hop-plus.gif and demo/report.html"
 	@echo "make test   lint, types and tests (make lint, make types, make unit for one of them)"
 	@echo "make quick  lint and a minute's worth of tests, some of every part, to run while you work"
 	@echo "make docs   builds the documentation as a site in site/, in English and Chinese; it needs no network to read"
@@ -35,9 +35,9 @@ demo: .venv/package
 	rm -rf demo
 	$(BIN)/hopplus evaluate --players stag,stag,hare,random --episodes 10000
 	$(BIN)/hopplus ablate ladder --rungs ppo imagination --steps 2.5e5 --seeds 1 --runs demo --name ladder
-	$(BIN)/hopplus evaluate demo/ladder/ppo --episodes 10000
-	$(BIN)/hopplus replay demo/ladder/ppo --out demo/ppo.gif
-	$(BIN)/hopplus report demo/ladder/ppo --out demo/report.html
+	$(BIN)/hopplus evaluate demo/ladder/imagination --episodes 10000
+	$(BIN)/hopplus replay demo/ladder/imagination --out demo/hop-plus.gif
+	$(BIN)/hopplus report demo/ladder/imagination --out demo/report.html
 	@echo "PPO and HOP+ side by side: demo/ladder/ladder.html"
 
 test: lint types unit

@@ -6,8 +6,10 @@ from typing import Any
 import pytest
 
 from benchmarks import main, scaling
+from benchmarks.processes import rate_of_all
 from benchmarks.scaling import Moved, Scaling, measure, over_devices, predict, seconds_to_sum
 from hopplus.presets import PRESETS
+from hopplus.runs.folder import RunError
 
 PPO = PRESETS["ppo"]
 CONFIG = replace(PPO, ppo=replace(PPO.ppo, games=100, unroll=10, minibatches=10, epochs=1))
@@ -60,3 +62,11 @@ def test_every_device_has_as_much_to_do(monkeypatch: pytest.MonkeyPatch) -> None
 def test_wrong_options_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(Scaling, ["--rounds", "0"]) == 2
     assert "--rounds" in capsys.readouterr().err
+
+
+def test_rate_of_runs_that_begin_and_end_apart() -> None:
+    """Counted while all are at work: the first alone, and the second after it, are faster."""
+    counts = {0.0: [1, 0], 1.0: [5, 1], 2.0: [7, 3], 4.0: [11, 7], 5.0: [12, 9], 6.0: [12, 12]}
+    assert rate_of_all(list(counts.items()), 12) == (18 - 6) / 3
+    with pytest.raises(RunError, match="more --steps"):
+        rate_of_all([(0.0, [1, 0]), (1.0, [12, 1])], 12)

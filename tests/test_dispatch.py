@@ -112,7 +112,7 @@ def test_the_next_are_in_flight_until_a_stop() -> None:
 
 
 def test_pacing() -> None:
-    pacing = Pacing(32)
+    pacing = Pacing()
     pacing.took(1, 30.0)  # compiled
     assert pacing.count == 1
     pacing.took(1, 0.001)
@@ -120,7 +120,9 @@ def test_pacing() -> None:
     pacing.took(4, 0.1)
     assert pacing.count == 10
     pacing.took(10, 0.0)
-    assert pacing.count == 32
+    assert pacing.count == 10 * GROWTH
+    pacing.took(40, 0.0)
+    assert pacing.count == MOST
     pacing.took(10, 9.0)
     assert pacing.count == 1
 

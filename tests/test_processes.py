@@ -96,47 +96,43 @@ def test_processes_work_stop_and_fall_together(small_run: Path, tmp_path: Path) 
 def test_when_processes_meet(monkeypatch: pytest.MonkeyPatch) -> None:
     """After the same updates, which the slower of two sets: seldom enough to cost nothing, often
     enough for Ctrl-C."""
-    clock, others = 0.0, [0.0, 0.0]  # what the other says: whether to stop, seconds of an update
+    others = [0.0, 0.0]  # what the other says: whether to stop, seconds of an update
     monkeypatch.setattr(processes, "several", lambda: True)
-    monkeypatch.setattr("time.monotonic", lambda: clock)
     monkeypatch.setattr(
         "jax.experimental.multihost_utils.process_allgather",
         lambda own: np.stack([own, np.array(others, np.float32)]),
     )
-    meetings, met = processes.Meetings(10), []
-    for update in range(11, 60):
-        clock += 0.05
-        others[1] = 0.25 if update < 40 else 0.7
-        if meetings.due(update) or update == 42:  # of which there is a checkpoint
-            assert not meetings.stop(False, update)
-            met.append(update)
-    # At first all the time, then twice as far each time, until two seconds of the other's lie
-    # between: eight updates, later two.
-    assert met[:6] == [11, 13, 17, 25, 33, 41]
-    assert met[6:9] == [42, 44, 46]
+    meetings, counts = processes.Meetings(64), []
+    for others[1] in [0.25] * 5 + [0.7, 0.7, 0.001] + [0.001] * 8:
+        meetings.took(meetings.count, 0.05 * meetings.count)
+        assert not meetings.stop(False)
+        counts.append(meetings.count)
+    # Twice as many each time, until they take the other two seconds: eight updates, later two;
+    # then this one is the slower.
+    assert counts[:7] == [2, 4, 8, 8, 8, 2, 2]
+    assert counts[7:] == [4, 8, 16, 32, 40, 40, 40, 40, 40]
+    meetings.took(40, 0.04)
+    assert not meetings.stop(False)
+    assert meetings.count == 64  # no more than there is room for
     others[0] = 1.0
-    assert meetings.stop(False, 60)
+    assert meetings.stop(False)
 
 
 def test_what_processes_read_of_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
     """All numbers of several updates in one message, and apart again, to the bit."""
     mesh = Mesh(np.array(jax.devices()[:1]).reshape(1, 1), ("seeds", "games"))
-    trees = [
-        {
-            "loss": jnp.full((2, 3), 0.1 * n),
-            "count": jnp.array([2**24 + n, n]),  # which a float would not hold
-            "ended": jnp.array([n > 0, False]),
-        }
-        for n in range(3)
-    ]
+    rows = {
+        "loss": jnp.arange(18.0).reshape(3, 2, 3) / 7,
+        "count": jnp.array([[2**24 + n, n] for n in range(3)]),  # which a float would not hold
+        "ended": jnp.array([[n > 0, False] for n in range(3)]),
+        "entropy": jnp.arange(6.0).reshape(3, 2) / 3,
+    }
     monkeypatch.setattr(jax, "process_count", lambda: 2)
-    found = Layout(mesh).read(trees)
-    assert len(found) == 3
-    for one, other in zip(found, trees, strict=True):
-        assert one.keys() == other.keys()
-        for name, value in one.items():
-            assert value.dtype == other[name].dtype
-            np.testing.assert_array_equal(value, other[name])
+    found = Layout(mesh).read(rows)
+    assert list(found) == list(rows)
+    for name, value in found.items():
+        assert value.dtype == rows[name].dtype
+        np.testing.assert_array_equal(value, rows[name])
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ would be without it.
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -107,33 +107,31 @@ class Layout:
     def _gather(self) -> jax.stages.Wrapped:
         return jax.jit(lambda tree: tree, out_shardings=NamedSharding(self.mesh, SHARED))
 
-    def read(self, trees: Sequence[Tree]) -> list[Tree]:
-        """Trees of arrays [S, ...] that are alike, where every process can read all of them; they
-        have to ask together."""
+    def read(self, rows: dict[str, jax.Array]) -> dict[str, np.ndarray]:
+        """Arrays [K, S, ...] on the host, of all seeds; processes have to ask together."""
         if jax.process_count() == 1:
-            return list(trees)
-        # A program for each power of two, rather than for each number of trees.
-        filled = [*trees, *[trees[-1]] * (2 ** (len(trees) - 1).bit_length() - len(trees))]
-        messages = jax.device_get(self._pack(filled))
-        leaves, structure = jax.tree.flatten(list(trees))
-        for kind, message in messages.items():
-            places = [n for n, leaf in enumerate(leaves) if leaf.dtype.name == kind]
-            ends = np.cumsum([leaves[n].size // leaves[n].shape[0] for n in places])
-            for n, part in zip(places, np.split(message, ends, axis=1), strict=False):
-                leaves[n] = part.reshape(leaves[n].shape)
-        all_seeds: list[Tree] = jax.tree.unflatten(structure, leaves)
-        return all_seeds
+            read: dict[str, np.ndarray] = jax.device_get(rows)
+            return read
+        messages, whole = jax.device_get(self._pack(rows)), {}
+        for kind, names in _by_kind(rows).items():
+            ends = np.cumsum([rows[name].size // rows[name].shape[1] for name in names])
+            for name, part in zip(names, np.split(messages[kind], ends[:-1], axis=1), strict=True):
+                count, seeds, *shape = rows[name].shape
+                whole[name] = part.reshape(seeds, count, *shape).swapaxes(0, 1)
+        return {name: whole[name] for name in rows}
 
     @cached_property
     def _pack(self) -> jax.stages.Wrapped:
-        """All arrays of a kind in one [S, K] that goes to every device: a message costs its
+        """All arrays of a kind in one [S, ...] that goes to every device: a message costs its
         latency, however small it is."""
 
-        def pack(trees: list[Any]) -> dict[str, jax.Array]:
-            rows: dict[str, list[jax.Array]] = {}
-            for leaf in jax.tree.leaves(trees):
-                rows.setdefault(leaf.dtype.name, []).append(leaf.reshape(leaf.shape[0], -1))
-            return {kind: jnp.concatenate(some, axis=1) for kind, some in rows.items()}
+        def pack(rows: dict[str, jax.Array]) -> dict[str, jax.Array]:
+            flat = {name: jnp.swapaxes(row, 0, 1) for name, row in rows.items()}
+            flat = {name: row.reshape(len(row), -1) for name, row in flat.items()}
+            return {
+                kind: jnp.concatenate([flat[name] for name in names], axis=1)
+                for kind, names in _by_kind(rows).items()
+            }
 
         return jax.jit(pack, out_shardings=NamedSharding(self.mesh, SHARED))
 
@@ -141,6 +139,14 @@ class Layout:
         """The same specs on these devices."""
         is_spec = lambda one: isinstance(one, Spec)  # noqa: E731
         return jax.tree.map(lambda spec: NamedSharding(self.mesh, spec), specs, is_leaf=is_spec)
+
+
+def _by_kind(rows: dict[str, jax.Array]) -> dict[str, list[str]]:
+    """The names of arrays of each kind of number."""
+    kinds: dict[str, list[str]] = {}
+    for name in sorted(rows):
+        kinds.setdefault(rows[name].dtype.name, []).append(name)
+    return kinds
 
 
 def layout_of(seeds: int, games: int) -> Layout | None:

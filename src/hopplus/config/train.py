@@ -146,8 +146,8 @@ class TrainConfig(Settings):
     memory: MemoryConfig = field(default_factory=MemoryConfig)
     context: str | None = None
     """What a player makes of the others, for its policy and its models of them: a name of the table
-    (none, recurrent, goals, belief, traits, liam, oracle, episodes) or module:attribute, or several
-    joined with a plus (oracle+recurrent); when not given, by --memory.kind and --parts."""
+    (none, recurrent, goals, belief, traits, liam, oracle, episodes, record) or module:attribute, or
+    several joined with a plus (oracle+recurrent); when not given, by --memory.kind and --parts."""
     trial: Annotated[int, Between(1, FOR_EVER)] = 1
     """Episodes of a trial, against the same co-players."""
     seats: str | None = None

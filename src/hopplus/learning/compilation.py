@@ -6,14 +6,14 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from hopplus.config import TrainConfig
-from hopplus.devices import PLAYED, SEEDED, SEEDED_ROWS, SHARED, layout_of, spread
+from hopplus.devices import PLAYED, SEEDED, SEEDED_ROWS, SHARED, Layout, layout_of, spread
 from hopplus.learning.learner import Learner, Learning
 from hopplus.models.part import Metrics
 from hopplus.play.seeds import seed_keys
@@ -32,11 +32,11 @@ GROWTH = 4  # how many times more updates a dispatch may have than the one befor
 class Update:
     """The update of all seeds, compiled or to be; it takes what it is given over.
 
-    Its program does several in one dispatch, as `repeated` makes it. In each of several processes
-    it does one, whose metrics stay where they lie: who reads them asks all others.
+    Its program does several in one dispatch, as `repeated` makes it.
     """
 
     program: Any
+    layout: Layout | None = None
 
     def __call__(self, learning: Learning) -> tuple[Learning, Metrics]:
         """One update, and its metrics."""
@@ -44,23 +44,19 @@ class Update:
         return learning, self.read(metrics, 1)[0]
 
     def several(self, learning: Learning, count: int) -> tuple[Learning, Metrics]:
-        """So many updates in one dispatch, and the metrics of each, [MOST, S, ...]; one in each of
-        several processes, [S, ...]."""
-        given = () if jax.process_count() > 1 else (np.int32(count),)
-        found: tuple[Learning, Metrics] = self.program(learning, *given)
+        """So many updates in one dispatch, and the metrics of each, [MOST, S, ...]."""
+        found: tuple[Learning, Metrics] = self.program(learning, np.int32(count))
         return found
 
     def read(self, metrics: Metrics, count: int) -> list[Metrics]:
-        """Those of so many updates one by one: on the host, if it can read them by itself."""
-        if jax.process_count() > 1:
-            return [metrics]
-        host = jax.device_get(metrics)
+        """Those of so many updates one by one, on the host; several processes have to ask
+        together."""
+        host = self.layout.read(metrics) if self.layout else jax.device_get(metrics)
         return [{name: row[n] for name, row in host.items()} for n in range(count)]
 
     def lower(self, shapes: Any) -> jax.stages.Lowered:
         """For what is learned of these shapes."""
-        given = () if jax.process_count() > 1 else (np.int32(1),)
-        lowered: jax.stages.Lowered = self.program.lower(shapes, *given)
+        lowered: jax.stages.Lowered = self.program.lower(shapes, np.int32(1))
         return lowered
 
 
@@ -128,7 +124,7 @@ def first_and_next(
         if program is None:
             shapes = traced.out_info if traced else first.result()
             program = kept.compiled(next_of(learner, config, len(keys)).lower(shapes))
-        return first.result(), Update(program)
+        return first.result(), Update(program, layout)
 
 
 def kept_update(learner: Learner, config: TrainConfig, seeds: int) -> KeptProgram:
@@ -140,18 +136,15 @@ def kept_update(learner: Learner, config: TrainConfig, seeds: int) -> KeptProgra
 def update_from_kept(learner: Learner, config: TrainConfig, seeds: int) -> Update:
     """The update of so many seeds as it was kept, or to be compiled when it is first called."""
     kept = kept_update(learner, config, seeds).load()
-    return Update(kept) if kept else next_of(learner, config, seeds)
+    return Update(kept) if kept else next_of(learner, config, seeds)  # no layout is kept
 
 
 def next_of(learner: Learner, config: TrainConfig, seeds: int) -> Update:
     """The update of so many seeds, to be compiled when it is first called."""
     layout = layout_of(seeds, config.ppo.games)
     options = {"donate_argnums": 0, "compiler_options": start_options(config)}
-    if jax.process_count() > 1:
-        one = spread(learner.update_all, layout, (SPECS,), (SPECS, SEEDED), **options)
-        return Update(one)
     given, found = (SPECS, SHARED), (SPECS, SEEDED_ROWS)
-    return Update(spread(repeated(learner.update_all), layout, given, found, **options))
+    return Update(spread(repeated(learner.update_all), layout, given, found, **options), layout)
 
 
 def repeated(
@@ -180,21 +173,31 @@ class Dispatched(NamedTuple):
     """What a dispatch has come to."""
 
     first: int  # the number of its first update, from 1
-    metrics: list[Metrics]  # of its updates, as `Update.read` has them
+    metrics: list[Metrics]  # of its updates, on the host
     learning: Learning | None  # after the last of them; None if the next have taken it over
+
+
+class Paces(Protocol):
+    """Says how many updates a dispatch is to have."""
+
+    @property
+    def count(self) -> int: ...
+
+    def took(self, count: int, seconds: float) -> None:
+        """So many took so long."""
 
 
 class Pacing:
     """How many updates to do in a dispatch, by what those before have taken."""
 
-    def __init__(self, most: int = MOST) -> None:
-        self.count, self._most, self._timed = 1, most, False
+    def __init__(self) -> None:
+        self.count, self._timed = 1, False
 
     def took(self, count: int, seconds: float) -> None:
         """So many took so long; the first time has compilation in it and does not count."""
         if self._timed:
             wanted = int(DISPATCH * count / max(seconds, 1e-9))
-            self.count = max(1, min(wanted, GROWTH * max(count, self.count), self._most))
+            self.count = max(1, min(wanted, GROWTH * max(count, self.count), MOST))
         self._timed = True
 
 
@@ -205,18 +208,19 @@ def dispatched(
     stops: list[int],
     halted: Callable[[], bool],
     *,
+    pacing: Paces | None = None,
     ahead: bool | None = None,
 ) -> Iterator[Dispatched]:
     """Updates after the first `done`, to the last of the `stops`; no dispatch goes beyond one of
     these, and after each of them the learning is at hand, as it soon is when `halted`.
 
     A GPU begins the next dispatch before the host has read the last, and does not wait for what is
-    made of it. A CPU has no time to win by that; and several processes, which have to take all
-    decisions alike, do one update at a time.
+    made of it. A CPU has no time to win by that; and several processes decide after each, together,
+    how many updates the next is to have.
     """
     alone = jax.process_count() == 1
     ahead = alone and jax.default_backend() != "cpu" if ahead is None else ahead
-    pacing = Pacing(MOST if alone else 1)
+    pacing = pacing or Pacing()
 
     def dispatch(now: Learning, done: int) -> tuple[Learning, Metrics, int, float]:
         stop = next(number for number in stops if number > done)

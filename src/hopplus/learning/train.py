@@ -16,6 +16,7 @@ from hopplus.devices import Layout, layout_of
 from hopplus.learning.auxiliary.table import AUXILIARY_MODELS, added_up
 from hopplus.learning.checkpoints import load_learning, split_learning
 from hopplus.learning.compilation import (
+    MOST,
     SPECS,
     Update,
     dispatched,
@@ -36,6 +37,7 @@ from hopplus.runs.processes import (
     ReadOnlyRun,
     as_seen,
     first_only,
+    several,
     told_if_lost,
     wait_for_all,
 )
@@ -89,20 +91,17 @@ def train_side_by_side(
         if done == config.updates and all(run.result() for run in runs):
             return together.results()
         learning, update = together.begin(found)
-        compiled, unread, meetings = 0.0, list[Metrics](), Meetings(done)
+        compiled, meetings = 0.0, Meetings(MOST)
+        pacing, stops = meetings if several() else None, together.stops(done)
         with _logging(together, done) as log, patient_interrupt() as interrupted:
-            for part in dispatched(update, learning, done, together.stops(done), interrupted):
-                unread += part.metrics
-                number = part.first + len(part.metrics) - 1
-                if not (together.keeps(number) or meetings.due(number)):
-                    continue
-                for moment in log.write(number, unread):
+            for part in dispatched(update, learning, done, stops, interrupted, pacing=pacing):
+                for moment in log.write(part.first, part.metrics):
                     compiled = compiled or time.monotonic() - began
                     on_update(moment)
-                unread.clear()
                 if part.learning is None:
                     continue
-                stop = meetings.stop(interrupted(), number)
+                number = part.first + len(part.metrics) - 1
+                stop = meetings.stop(interrupted())
                 if stop or together.keeps(number):
                     seconds = earlier + time.monotonic() - began
                     together.save(number, part.learning, log.scores(), seconds)
@@ -231,12 +230,11 @@ class _Log:
         config = together.config
         self._pace = Pace(config.ppo.steps * config.seeds * len(together.runs))
 
-    def write(self, last: int, unread: Sequence[Metrics]) -> Iterator[Moment]:
-        """Metrics of the updates up to that one, and how each stands; all processes ask together.
-        Raises `RunError` at the first number that is not finite."""
-        layout, first = self._together.layout, last - len(unread) + 1
-        speed = self._pace.lap(len(unread))
-        for number, metrics in enumerate(layout.read(unread) if layout else unread, first):
+    def write(self, first: int, each: Sequence[Metrics]) -> Iterator[Moment]:
+        """Metrics of updates from that one on, and how each stands. Raises `RunError` at the first
+        number that is not finite."""
+        speed = self._pace.lap(len(each))
+        for number, metrics in enumerate(each, first):
             yield self._write(record_of(number, self._together.config, metrics), speed)
 
     def _write(self, record: dict[str, Any], speed: float | None) -> Moment:

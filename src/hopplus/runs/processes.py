@@ -6,7 +6,6 @@ says for itself what has gone wrong with it: the others cannot know.
 
 import os
 import re
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import (
     AbstractContextManager,
@@ -101,29 +100,27 @@ def any_of(flag: bool) -> bool:
 
 
 class Meetings:
-    """When processes that work for themselves tell each other what came of it, and whether to stop:
-    every two seconds or so, all after the same update. Whenever they wait for each other they lose
-    as much as the slowest is behind."""
+    """How many updates processes do by themselves before they tell each other what came of it, and
+    whether to stop: those of two seconds or so, the same number in all. Whenever they wait for each
+    other they lose as much as the slowest is behind."""
 
-    def __init__(self, done: int) -> None:
-        self._last, self._every = done, 1
-        self._began = time.monotonic()
+    def __init__(self, most: int) -> None:
+        self.count, self._most, self._each = 1, most, APART
 
-    def due(self, update: int) -> bool:
-        """Whether it is time, after so many updates; of a single process always."""
-        return update - self._last >= self._every
+    def took(self, count: int, seconds: float) -> None:
+        """So many took this process so long."""
+        self._each = seconds / count
 
-    def stop(self, wanted: bool, update: int) -> bool:
+    def stop(self, wanted: bool) -> bool:
         """Whether any process wants to; all have to ask, and agree when to meet again."""
         if not several():
             return wanted
         from jax.experimental.multihost_utils import process_allgather
 
-        each = (time.monotonic() - self._began) / (update - self._last)
-        said = process_allgather(np.array([wanted, each], np.float32))  # [P, 2]
+        said = process_allgather(np.array([wanted, self._each], np.float32))  # [P, 2]
         # Slowly at first: an update that compiles says nothing about the next.
-        self._every = min(2 * self._every, max(1, int(APART / said[:, 1].max())))
-        self._last, self._began = update, time.monotonic()
+        fitting = max(1, int(APART / max(1e-9, said[:, 1].max())))
+        self.count = min(2 * self.count, fitting, self._most)
         return bool(said[:, 0].any())
 
 
