@@ -25,8 +25,9 @@ from hopplus.runs.folder import RunError, RunFolder
 from hopplus.runs.zoo import FOLDER
 from hopplus.runs.zoo import MANIFEST as ZOO_MANIFEST
 
-# Small nets, as the package carries them.
+# Small nets, as the package carries them, and batches as small, for many updates in few steps.
 _SMALL = "--net.hidden 64 --memory.size 32 --opponent.net.hidden 32"
+_SMALL += " --ppo.games 128 --ppo.minibatches 16"
 _LOGGED = ("update", "steps", "episodes", "return_sum")  # what is left of a log
 MOST_UPDATES = 60  # that the log keeps
 
@@ -66,7 +67,7 @@ ENTRIES = {
     "stag-hunt-8x8-memory": Entry(
         "Stag-Hunt, 8x8: HOP+ with a memory, learned among a population",
         "猎鹿，8x8：带记忆的 HOP+，在群体中学习",
-        f"hop-plus-memory --game.size 8 {_SMALL} --steps 8e5",
+        f"hop-plus-memory --game.size 8 {_SMALL} --steps 2e6",
     ),
     "snowdrift": Entry(
         "Snowdrift, 8x8: PPO self-play, one player for all seats",
@@ -76,7 +77,7 @@ ENTRIES = {
     "snowdrift-memory": Entry(
         "Snowdrift, 8x8: HOP+ with a memory, learned among a population",
         "雪堆，8x8：带记忆的 HOP+，在群体中学习",
-        f"hop-plus-memory --game snowdrift-v1 {_SMALL} --steps 8e5",
+        f"hop-plus-memory --game snowdrift-v1 {_SMALL} --steps 2e6",
     ),
     "coin": Entry(
         "Coin game, 5x5: PPO self-play, one player for all seats",
@@ -86,7 +87,7 @@ ENTRIES = {
     "coin-memory": Entry(
         "Coin game, 5x5: HOP+ with a memory, learned among a population",
         "硬币游戏，5x5：带记忆的 HOP+，在群体中学习",
-        f"hop-plus-memory --game coin-v1 {_SMALL} --steps 8e5",
+        f"hop-plus-memory --game coin-v1 {_SMALL} --steps 2e6",
     ),
 }
 DOCS = Path(__file__).parents[1] / "docs"

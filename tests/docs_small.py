@@ -42,6 +42,7 @@ SMALL = {
     # Fourteen families are long to compile, and HOP+ is, too.
     "hopplus train hop-plus-memory": f"--held-out {_MOST}",
     "hopplus train belief --parts opponent belief world imagination": f"--held-out {_MOST}",
+    "hopplus train ppo-memory --context recurrent+record": f"--held-out {_MOST}",
     "hopplus train ppo --game jaxmarl": "--game.horizon 16",  # else no episode would end
     "python -m benchmarks.first_update": "--presets ppo --starts cold",
     "hopplus evaluate": "--episodes 64 --games 64",
@@ -64,6 +65,7 @@ SMALL = {
     "hopplus adapt runs/om --search.simulations 100": f"--trials 1 {_SEARCH}",
     "hopplus adapt runs/mem --learning online": "--trials 1 --against stag,hare,hare --seat 0",
     "hopplus adapt runs/soft": "--trials 1 --episodes 3",
+    "hopplus adapt runs/met": "--against family-shy,family-slow,family-slow",
     "hopplus leave-one-out": "--families family-shy --steps 4096 --trials 4 --game.horizon 12"
     " --seeds 2",
     # An option of one value more is what all runs have in common.
