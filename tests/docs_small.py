@@ -183,6 +183,9 @@ NOT_RUN = {
     f"hopplus leave-one-out {_ROWS} --game.size 8 --steps 16e6 --seed 100": (
         "rows cannot be made small"
     ),
+    f"hopplus leave-one-out ppo {_WIDE} memory=ppo-memory {_WIDE} --context recurrent+record"
+    " --families family-follower family-cautious family-shy family-slow --game.size 8 --steps 24e6"
+    " --best-steps 16e6 --seed 100 --runs runs/four": "rows cannot be made small",
     **{
         f"hopplus leave-one-out {_ROWS} hop-plus-memory --game {game}-v1 --families {_EIGHT}"
         f" --at-once --steps 6e6 --seed 100 --runs runs/{game[:4]}": "rows cannot be made small"

@@ -63,7 +63,10 @@ def test_they_are_named_as_runs_are() -> None:
     assert list(players) == [0, 1, 2, 3]
 
 
-def test_a_wrong_name_tells_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_wrong_name_tells_the_nearest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
     refused("evaluate zoo:stag-hunt-4x", f"did you mean {ZOO}stag-hunt-4x4?", capsys)
     refused("play --seats human,zoo:stag-hunt-4x@0,stag,stag", f"{ZOO}stag-hunt-4x4", capsys)
     refused("report zoo:xyz", f"only {', '.join(zoo())}", capsys)

@@ -96,10 +96,9 @@ class Learner:
     @property
     def actor(self) -> Actor:
         player = self.seating.groups[self.learning][0]
-        if isinstance(player, Planner):
-            return player.actor
-        assert isinstance(player, Actor)
-        return player
+        actor = player.actor if isinstance(player, Planner) else player
+        assert isinstance(actor, Actor)
+        return actor
 
     @property
     def seats(self) -> np.ndarray:
@@ -107,7 +106,7 @@ class Learner:
 
     @property
     def social(self) -> SocialRewards:
-        given = (self.config, self.auxiliary.seats, self.discount)
+        given = self.config, self.auxiliary.seats, self.discount
         return SocialRewards(self.game, self.actor, *given)
 
     @cached_property
@@ -123,15 +122,13 @@ class Learner:
         return optax.linear_schedule(c.learning_rate, 0.0 if c.anneal else c.learning_rate, steps)
 
     def init(self, key: jax.Array, absent: jax.Array | None = None) -> Learning:
-        """Fresh parameters and fresh games, in which the one of number `absent` [] of the mixtures
-        never sits, if there is to be such a one."""
+        """Fresh parameters and games, without the one of number `absent` [] of mixtures, if any."""
         key, key_params, key_games = jax.random.split(key, 3)
         params = self.lineup.init(key_params)
         param_sets = self.auxiliary.known(params[self.learning])
         params = self.with_param_sets(params, param_sets)
-        plays = jax.vmap(lambda k: start(self.game, self.seating, k, absent=absent))(
-            jax.random.split(key_games, self.config.games)
-        )
+        keys = jax.random.split(key_games, self.config.games)
+        plays = jax.vmap(lambda one: start(self.game, self.seating, one, absent=absent))(keys)
         after, trajectory, shapes = jax.eval_shape(self._play, params, plays)
         played = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
         replay = None
@@ -151,12 +148,16 @@ class Learner:
 
     def init_all(self, keys: jax.Array, absent: jax.Array | None = None) -> Learning:
         """As `init` for the keys [S] of all seeds, and whoever is absent [S] there."""
-        learning: Learning = jax.vmap(self.init, out_axes=self.axes)(keys, absent)
-        return learning
+        begin: Callable[..., Learning] = jax.vmap(self.init, out_axes=self.axes)
+        return begin(keys, absent)
 
     def update_all(self, now: Learning) -> tuple[Learning, Metrics]:
         """As `update` for all seeds, [S, ...] but for the number of updates."""
-        return jax.vmap(self.update, in_axes=(self.axes,), out_axes=(self.axes, 0))(now)
+        if len(now.key) > 1:  # an axis of one would be a quarter more to compile
+            return jax.vmap(self.update, in_axes=(self.axes,), out_axes=(self.axes, 0))(now)
+        one, metrics = self.update(jax.tree.map(lambda leaf: leaf[0] if leaf.ndim else leaf, now))
+        learning = jax.tree.map(lambda leaf, before: leaf.reshape(before.shape), one, now)
+        return learning, {name: leaf[None] for name, leaf in metrics.items()}
 
     @property
     def axes(self) -> Learning:
