@@ -26,7 +26,7 @@ def refused(
     command: str | Sequence[str], words: str, capsys: pytest.CaptureFixture[str], said: int = 1
 ) -> None:
     """Check that a command is refused with one sentence, having written nothing."""
-    assert not Path("pyproject.toml").exists(), "go to a folder of the test's own: this one is large"
+    assert not Path("pyproject.toml").exists(), "go to a folder of the test's own: this is large"
     before = tree(Path())
     capsys.readouterr()
     status = main(command.split() if isinstance(command, str) else command)
