@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from hopplus.cli import main
-from hopplus.config import NetConfig, PPOConfig, StagHuntConfig, TrainConfig
+from hopplus.config import ConfigError, NetConfig, PPOConfig, StagHuntConfig, TrainConfig
 from hopplus.learning.from_run import new_run
 from hopplus.learning.train import train
 from hopplus.runs.folder import open_run
@@ -171,3 +171,27 @@ def test_what_cannot_be_logged_to_is_said(
 def test_nothing_else_is_written_unasked(small_run: Path) -> None:
     assert open_run(small_run).config().log == ()
     assert not (small_run / "curves.csv").exists()
+
+
+def test_a_service_that_cannot_begin_says_why(
+    told: list[tuple[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In one sentence; those that have begun are ended. Mistakes of one's own logger are shown."""
+
+    def refuse(**_: Any) -> None:
+        raise RuntimeError("No API key configured.\nMore about it.")
+
+    monkeypatch.setattr(sys.modules["wandb"], "init", refuse)
+    config = replace(CONFIG, log=("mlflow", "wandb"))
+    words = "--log wandb: Weights & Biases cannot begin: No API key configured.$"
+    with pytest.raises(ConfigError, match=words), loggers(tmp_path, config, 0):
+        pass
+    assert dict(told)["mlflow ended"] == (("number-1",), {"status": "KILLED"})
+
+    def broken(run: Path, config: Any, after: int) -> Any:
+        raise RuntimeError("mine")
+
+    monkeypatch.setattr("test_loggers.own", broken)
+    config = replace(config, log=("test_loggers:own",))
+    with pytest.raises(RuntimeError, match="mine"), loggers(tmp_path, config, 0):
+        pass

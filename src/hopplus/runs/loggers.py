@@ -141,8 +141,15 @@ def check_loggers(config: RunConfig) -> None:
 def loggers(run: Path, config: TrainConfig, after: int) -> Iterator[Write]:
     """Yields what writes to TensorBoard and to all others that a run asks for."""
     with ExitStack() as held:
-        each = [tensorboard, *(LOGGERS[name] for name in dict.fromkeys(config.log))]
-        writers = [held.enter_context(log(run, config, after)) for log in each]
+        writers = [held.enter_context(tensorboard(run, config, after))]
+        for name in dict.fromkeys(config.log):
+            try:
+                writers.append(held.enter_context(LOGGERS[name](run, config, after)))
+            except Exception as error:  # nobody is logged in, say: services have many of their own
+                if name not in EXTRAS:
+                    raise
+                why = str(error).strip().partition("\n")[0]
+                raise ConfigError(f"--log {name}: {EXTRAS[name]} cannot begin: {why}") from error
 
         def write(numbers: Mapping[str, float], step: int) -> None:
             for one in writers:
