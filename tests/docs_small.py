@@ -31,6 +31,10 @@ _EIGHT = (
     " family-resentful family-grateful family-slow"
 )
 _MOST = f"{_EIGHT} family-shifting family-homebound family-territorial family-lazy family-composed"
+_WIDE = (
+    "--net.kind centred --net.hidden 128 --ppo.games 1024 --ppo.unroll 32 --ppo.minibatches 64"
+    " --ppo.epochs 2 --ppo.learning-rate 1e-3 --ppo.clip 0.3"
+)
 # Every line whose words a command begins with applies, one after the other.
 SMALL = {
     "hopplus train": f"{_UPDATE} {_MODELS}",
@@ -43,6 +47,8 @@ SMALL = {
     "hopplus train hop-plus-memory": f"--held-out {_MOST}",
     "hopplus train belief --parts opponent belief world imagination": f"--held-out {_MOST}",
     "hopplus train ppo-memory --context recurrent+record": f"--held-out {_MOST}",
+    f"hopplus train ppo-memory --game.size 8 {_WIDE} --train-against population --trial 5 --seeds 5"
+    " --steps": f"--held-out {_MOST}",
     "hopplus train ppo --game jaxmarl": "--game.horizon 16",  # else no episode would end
     "python -m benchmarks.first_update": "--presets ppo --starts cold",
     "hopplus evaluate": "--episodes 64 --games 64",
@@ -123,10 +129,6 @@ NAMES = (
     "hopplus leave-one-out",
     "hopplus play",
     "hopplus pretrain",
-)
-_WIDE = (
-    "--net.kind centred --net.hidden 128 --ppo.games 1024 --ppo.unroll 32 --ppo.minibatches 64"
-    " --ppo.epochs 2 --ppo.learning-rate 1e-3 --ppo.clip 0.3"
 )
 _ROWS = f"ppo {_WIDE} ppo-memory {_WIDE} liam {_WIDE} hop-plus-trial"
 _TWO = (

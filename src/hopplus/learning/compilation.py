@@ -219,6 +219,7 @@ def dispatched(
     how many updates the next is to have.
     """
     alone = jax.process_count() == 1
+    assert alone or pacing, "processes have to agree on the number of updates"
     ahead = alone and jax.default_backend() != "cpu" if ahead is None else ahead
     pacing = pacing or Pacing()
 
