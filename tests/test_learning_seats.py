@@ -169,7 +169,7 @@ def test_means_that_cannot_be_told_apart_are_not_ranked(tmp_path: Path) -> None:
         write_run(tmp_path / name, np.full((3, 1, 4), high)) for name, high in (("c", 1), ("d", 3))
     ]
     page = runs_page(summarise([open_run(path) for path in one]), "")
-    assert page.answer == "No significant difference between d (3.000) and c (1.000)"
+    assert page.answer == "One seed cannot tell d (3.000) from c (1.000): train more"
 
 
 def test_every_seed_is_evaluated(small_run: Path, capsys: pytest.CaptureFixture[str]) -> None:

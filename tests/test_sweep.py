@@ -363,7 +363,7 @@ def test_one_that_fails_does_not_take_the_others_with_it(
     assert [name for name, _ in standin.trained] == ["entropy=0.01", "entropy=0.03"]
     out = " ".join(capsys.readouterr().out.split())
     assert "not done: entropy=0.02: the value loss is not a finite number" in out
-    assert "entropy=0.03 has the highest return" in out or "No significant difference" in out
+    assert "One seed cannot tell" in out
     alone = ["--over", "ppo.entropy=0.02", "--runs", str(tmp_path / "b")]
     assert main(["sweep", "ppo", *alone]) == 1
     assert "no run has come to its end" in capsys.readouterr().err

@@ -1,5 +1,6 @@
 """The page of one run, or of several side by side."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -139,6 +140,8 @@ def too_close(found: Sequence[tuple[str, Estimate]]) -> Sentence | None:
     if apart(first, second):
         return None
     text = "No significant difference between {one} ({first}) and {other} ({second})"
+    if math.isinf(max(first.half_width, second.half_width)):
+        text = "One seed cannot tell {one} ({first}) from {other} ({second}): train more"
     return Sentence(text, {"one": one, "first": first, "other": other, "second": second})
 
 
