@@ -44,6 +44,26 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compilation, "DISPATCH", 1e9)
 
 
+def test_one_seed_is_as_one_of_an_axis() -> None:
+    """Its update has no axis for seeds, and comes to the same numbers, shapes and types."""
+    config = replace(CONFIG, seeds=1)
+    learner = make_learner(config, {})
+    start = jax.jit(learner.init_all)(seed_keys(config))
+    over_seeds = jax.vmap(learner.update, in_axes=(learner.axes,), out_axes=(learner.axes, 0))
+    found, expected = (jax.jit(update)(start) for update in (learner.update_all, over_seeds))
+    assert found[0].updates == 1
+    check_same(found, expected)
+
+
+def check_same(found: Any, expected: Any) -> None:
+    """Bit for bit, keys too."""
+    for one, other in zip(*map(jax.tree.leaves, (found, expected)), strict=True):
+        assert (one.shape, one.dtype) == (other.shape, other.dtype)
+        if jnp.issubdtype(one.dtype, jax.dtypes.prng_key):
+            one, other = jax.random.key_data(one), jax.random.key_data(other)
+        np.testing.assert_array_equal(one, other)
+
+
 def test_several_are_as_one_after_the_other() -> None:
     """Bit for bit, for two seeds; it is traced once."""
     learner, traced = make_learner(CONFIG, {}), []
@@ -59,11 +79,7 @@ def test_several_are_as_one_after_the_other() -> None:
         one, metrics = program(one)
         each.append(metrics)
     five, rows = program.several(start, 5)
-    for a, b in zip(*map(jax.tree.leaves, (one, five)), strict=True):
-        a, b = (
-            jax.random.key_data(leaf) if leaf.dtype == start.key.dtype else leaf for leaf in (a, b)
-        )
-        np.testing.assert_array_equal(a, b)
+    check_same(one, five)
     assert int(five.updates) == 5
     for name, row in rows.items():
         np.testing.assert_array_equal(row[:5], np.stack([one[name] for one in each]))
