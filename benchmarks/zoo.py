@@ -1,9 +1,11 @@
 """Make the zoo: the trained players that come with the package (`make zoo`).
 
 Each is trained by the command that its manifest tells, with a seed that was chosen before anybody
-looked. What only training needs is left behind, and the log is thinned to its returns.
+looked. What only training needs is left behind, the log is thinned to its returns, and parameters
+are kept in half precision: the package carries all of them.
 """
 
+import difflib
 import hashlib
 import json
 import shlex
@@ -14,9 +16,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import Any
+
+import numpy as np
+from safetensors.numpy import load as load_tensors
+from safetensors.numpy import save as save_tensors
 
 from benchmarks import main
+from benchmarks.zoo_entries import ENTRIES, GAMES, KINDS, Kind
 from hopplus.cli.paged import show
 from hopplus.config import ConfigError
 from hopplus.report.page import Column, Page, make_table
@@ -25,83 +32,15 @@ from hopplus.runs.folder import RunError, RunFolder
 from hopplus.runs.zoo import FOLDER
 from hopplus.runs.zoo import MANIFEST as ZOO_MANIFEST
 
-# Small nets, as the package carries them, and batches as small, for many updates in few steps.
-_SMALL = "--net.hidden 64 --memory.size 32 --opponent.net.hidden 32"
-_SMALL += " --ppo.games 128 --ppo.minibatches 16"
 _LOGGED = ("update", "steps", "episodes", "return_sum")  # what is left of a log
-MOST_UPDATES = 60  # that the log keeps
+MOST_UPDATES = 40  # that the log keeps
 
 
-class Entry(NamedTuple):
-    """One of the zoo."""
-
-    about: str
-    chinese: str
-    options: str  # of `hopplus train`
-
-    def command(self, name: str) -> str:
-        return f"hopplus train {self.options} --seed 0 --name {name}"
-
-
-ENTRIES = {
-    "stag-hunt-4x4": Entry(
-        "Stag-Hunt, 4x4: PPO self-play, one player for all seats",
-        "猎鹿，4x4：PPO 自我对弈，所有座位同一个玩家",
-        "ppo-shared --steps 1e6",
-    ),
-    "stag-hunt-4x4-hop-plus": Entry(
-        "Stag-Hunt, 4x4: HOP+, which infers goals and predicts what you do",
-        "猎鹿，4x4：HOP+，推断目标并预测你的动作",
-        "hop-plus --ppo.parameters shared --steps 5e5",
-    ),
-    "stag-hunt-4x4-hop": Entry(
-        "Stag-Hunt, 4x4: HOP, which has a belief about you and searches",
-        "猎鹿，4x4：HOP，对你有信念并进行搜索",
-        "hop --ppo.parameters shared --steps 3e5",
-    ),
-    "stag-hunt-8x8": Entry(
-        "Stag-Hunt, 8x8: PPO self-play, one player for all seats",
-        "猎鹿，8x8：PPO 自我对弈，所有座位同一个玩家",
-        "ppo-shared --game.size 8 --steps 4e6",
-    ),
-    "stag-hunt-8x8-memory": Entry(
-        "Stag-Hunt, 8x8: HOP+ with a memory, learned among a population",
-        "猎鹿，8x8：带记忆的 HOP+，在群体中学习",
-        f"hop-plus-memory --game.size 8 {_SMALL} --steps 2e6",
-    ),
-    "snowdrift": Entry(
-        "Snowdrift, 8x8: PPO self-play, one player for all seats",
-        "雪堆，8x8：PPO 自我对弈，所有座位同一个玩家",
-        "ppo-shared --game snowdrift-v1 --steps 6e5",
-    ),
-    "snowdrift-memory": Entry(
-        "Snowdrift, 8x8: HOP+ with a memory, learned among a population",
-        "雪堆，8x8：带记忆的 HOP+，在群体中学习",
-        f"hop-plus-memory --game snowdrift-v1 {_SMALL} --steps 2e6",
-    ),
-    "coin": Entry(
-        "Coin game, 5x5: PPO self-play, one player for all seats",
-        "硬币游戏，5x5：PPO 自我对弈，所有座位同一个玩家",
-        "ppo-shared --game coin-v1 --steps 6e5",
-    ),
-    "coin-memory": Entry(
-        "Coin game, 5x5: HOP+ with a memory, learned among a population",
-        "硬币游戏，5x5：带记忆的 HOP+，在群体中学习",
-        f"hop-plus-memory --game coin-v1 {_SMALL} --steps 2e6",
-    ),
-}
 DOCS = Path(__file__).parents[1] / "docs"
-PAGES: list[tuple[str, str, Callable[[Any], str]]] = [
-    (
-        "play.md",
-        "| | who | return | trained on |",
-        lambda one: f"{one['about']} | {one['return']:.2f} | {one['hardware']}",
-    ),
-    (
-        "play.zh-CN.md",
-        "| | 玩家 | 回报 | 训练于 |",
-        lambda one: f"{ENTRIES[one['name']].chinese} | {one['return']:.2f} | {one['hardware']}",
-    ),
+# The documents with a table of the zoo, how it begins, and what it says of a preset.
+PAGES: list[tuple[str, str, Callable[[Kind], str]]] = [
+    ("play.md", "| preset | who |", lambda kind: kind.about),
+    ("play.zh-CN.md", "| 预设 | 玩家 |", lambda kind: kind.chinese),
 ]
 COLUMNS: dict[str | Column, Any] = {
     "name": lambda one: one["name"],
@@ -127,7 +66,9 @@ class MakeZoo:
 
     def run(self) -> int:
         if unknown := [name for name in self.only if name not in ENTRIES]:
-            raise ConfigError(f"no {unknown[0]!r} in the zoo, only {', '.join(ENTRIES)}")
+            near = difflib.get_close_matches(unknown[0], ENTRIES, n=3)
+            meant = f": did you mean {' or '.join(near)}?" if near else ""
+            raise ConfigError(f"there is to be no {unknown[0]!r} in the zoo{meant}")
         self.out.mkdir(parents=True, exist_ok=True)
         for name in self.only or ENTRIES:
             if self.train and (self.only or not (self.out / name).exists()):
@@ -139,8 +80,7 @@ class MakeZoo:
         write_durably(self.out / ZOO_MANIFEST, json.dumps(manifest, indent=1).encode() + b"\n")
         if self.out == FOLDER:
             for page, header, told in PAGES:
-                rows = [f"| `zoo:{one['name']}` | {told(one)} |" for one in found]
-                _write_table(DOCS / page, [header, "|---|---|---|---|", *rows])
+                _write_table(DOCS / page, header, overview(manifest, told))
         table = make_table(f"The zoo in {self.out}", COLUMNS, found)
         return show(Page("zoo", "", sections=[table], payload=manifest), as_json=self.json)
 
@@ -163,9 +103,11 @@ def keep(run: RunFolder, out: Path, command: str) -> None:
     step = steps_of(run.checkpoints)[-1]
     newest, kept = run.checkpoints / str(step), out / "checkpoints" / str(step)
     kept.mkdir(parents=True)
-    shutil.copy(newest / file_of(PLAYERS), kept)
+    arrays = load_tensors((newest / file_of(PLAYERS)).read_bytes())
+    content = save_tensors({name: halved(array) for name, array in arrays.items()})
+    write_durably(kept / file_of(PLAYERS), content)
     facts = read_record(newest / MANIFEST)
-    facts["sha256"] = {PLAYERS: facts["sha256"][PLAYERS]}
+    facts["sha256"] = {PLAYERS: hashlib.sha256(content).hexdigest()}
     _write(kept / MANIFEST, facts)
     _write(out / "config.json", run.facts() | {"command": shlex.split(command)})
     shutil.copy(run.path / "result.json", out)
@@ -175,16 +117,36 @@ def keep(run: RunFolder, out: Path, command: str) -> None:
     write_durably(out / "metrics.jsonl", text.encode())
 
 
+def halved(array: np.ndarray) -> np.ndarray:
+    """In half precision, if it is of a network."""
+    return array.astype(np.float16) if array.dtype == np.float32 else array
+
+
+def overview(zoo: Mapping[str, Mapping[str, Any]], told: Callable[[Kind], str]) -> list[str]:
+    """The rows of a table with the return of every preset in every game; a dash stands for those
+    that nobody has trained."""
+    cells = {(one["game"], one["preset"]): f"{one['return']:.2f}" for one in zoo.values()}
+    return [
+        " | ".join(
+            [f"| `{preset}`", told(kind), *(cells.get((game, preset), "-") for game in GAMES)]
+        )
+        + " |"
+        for preset, kind in KINDS.items()
+    ]
+
+
 def _write(path: Path, record: Mapping[str, Any]) -> None:
     write_durably(path, json.dumps(record, indent=1).encode() + b"\n")
 
 
-def _write_table(path: Path, lines: Sequence[str]) -> None:
-    """Put a table in the place of the one with the same header."""
+def _write_table(path: Path, header: str, rows: Sequence[str]) -> None:
+    """Put a table in the place of the one whose header begins so."""
     text = path.read_text("utf-8")
-    before, _, rest = text.partition(lines[0])
+    before, _, rest = text.partition(f"\n{header}")
     _, _, after = rest.partition("\n\n")
-    path.write_text(before + "\n".join(lines) + "\n\n" + after, encoding="utf-8")
+    games = "".join(f" `{game}` |" for game in GAMES)
+    lines = [header + games, "|---|---|" + "---:|" * len(GAMES), *rows]
+    path.write_text(before + "\n" + "\n".join(lines) + "\n\n" + after, encoding="utf-8")
 
 
 def _facts(folder: Path) -> dict[str, Any]:
@@ -193,9 +155,12 @@ def _facts(folder: Path) -> dict[str, Any]:
     result, name = run.result(), folder.name
     assert result is not None
     files = sorted(path for path in folder.rglob("*") if path.is_file())
+    entry = ENTRIES[name]
     return {
-        "about": ENTRIES[name].about,
-        "command": ENTRIES[name].command(name),
+        "about": entry.about,
+        "game": entry.game,
+        "preset": entry.preset,
+        "command": entry.command(name),
         "return": result["mean_return"],
         "hardware": run.facts()["hardware"],
         "bytes": sum(path.stat().st_size for path in files),

@@ -40,18 +40,23 @@ class List:
         return show(Page(self.what, "", sections=[table], payload=rows), as_json=self.json)
 
     def _zoo(self) -> int:
-        """What is in the zoo, what each gets, and how it was made."""
+        """Who is in the zoo, game by game, and what each gets."""
         from hopplus.runs.zoo import ZOO, zoo  # run folders need JAX, too
 
         known = {f"{ZOO}{name}": about for name, about in zoo().items()}
         columns: dict[str | Column, Any] = {
             "name": lambda one: one[0],
-            Column("who", words=True): lambda one: one[1]["about"],
+            # The table says which game it is.
+            Column("who", words=True): lambda one: one[1]["about"].partition(": ")[2],
             "return": lambda one: f"{one[1]['return']:.2f}",
         }
-        table = make_table("Trained players that come with hopplus", columns, list(known.items()))
-        commands = [(name, one["command"]) for name, one in known.items()]
-        made = Section("How each was made", rows=commands)
-        hints = ["returns are those of the last tenth of training; to play: hopplus play zoo:NAME"]
-        page = Page("zoo", "", sections=[table, made], payload=known, hints=hints)
+        games: dict[str, list[tuple[str, Any]]] = {}
+        for name, about in known.items():
+            games.setdefault(about["about"].partition(": ")[0], []).append((name, about))
+        tables = [make_table(title, columns, items) for title, items in games.items()]
+        hints = [
+            "returns are those of the last tenth of training; to play: hopplus play zoo:NAME",
+            "the command that made each: hopplus list zoo --json",
+        ]
+        page = Page("zoo", "", sections=tables, payload=known, hints=hints)
         return show(page, as_json=self.json)

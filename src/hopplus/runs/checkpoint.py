@@ -61,6 +61,8 @@ def filled(like: Any, arrays: dict[str, np.ndarray], source: str) -> Any:
     fresh = []
     for name, (_, leaf) in zip(names, leaves, strict=True):
         array, plain = arrays[name], jax.eval_shape(_plain, leaf)
+        if array.dtype == np.float16:  # as the zoo keeps them
+            array = array.astype(np.float32)
         if (array.shape, array.dtype) != (plain.shape, plain.dtype):
             raise DamagedError(f"{source} does not fit its configuration: {name} is {array.shape}")
         restored = jax.device_put(array)

@@ -14,6 +14,7 @@ from hopplus.runs.checkpoint import read_record
 
 ZOO = "zoo:"  # in front of a name
 FOLDER = Path(__file__).resolve().parents[1] / "zoo"
+MOST_NEAR = 3  # names that are told where one is wrong
 MANIFEST = "zoo.json"  # what each of them is, the command that made it, hashes of its files
 
 
@@ -32,16 +33,20 @@ def is_of_zoo(name: str) -> bool:
 
 
 def find_home(path: Path) -> Path:
-    """The folder that a run's name means: of the zoo, or as it stands."""
+    """The folder that a run's name means: of the zoo, also by game and preset where the name there
+    is shorter, or as it stands."""
     called = str(path)
     if not is_of_zoo(called):
         return path
     name = called.removeprefix(ZOO)
-    if name in zoo():
-        return FOLDER / name
-    near = difflib.get_close_matches(name, zoo(), n=1, cutoff=0.5)
-    meant = f": did you mean {ZOO}{near[0]}?" if near else f", only {', '.join(zoo())}"
-    raise ConfigError(f"there is no {name!r} in the zoo{meant}")
+    by_preset = {f"{one['game']}-{one['preset']}": key for key, one in zoo().items()}
+    if known := name if name in zoo() else by_preset.get(name):
+        return FOLDER / known
+    near = difflib.get_close_matches(name, zoo(), n=MOST_NEAR, cutoff=0.5)
+    meant = f" did you mean {', '.join(ZOO + one for one in near)}?" if near else ""
+    raise ConfigError(
+        f"there is no {name!r} in the zoo:{meant} hopplus list zoo has all {len(zoo())}"
+    )
 
 
 def in_zoo(folder: Path) -> bool:
