@@ -120,10 +120,10 @@ def test_they_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     told = json.loads(capsys.readouterr().out)
     assert [name.removeprefix(ZOO) for name in told] == list(zoo())
     assert main(["list", "zoo"]) == 0
-    shown = " ".join(capsys.readouterr().out.split())
+    shown = capsys.readouterr().out.splitlines()
     for name, about in zoo().items():
-        assert f"{ZOO}{name}" in shown
-        assert f"{about['return']:.2f}" in shown
+        row = next(line.split() for line in shown if f" {about['preset']} " in line)
+        assert f"{about['return']:.2f}" in row, name
 
 
 def test_what_only_training_needs_is_left_behind(tmp_path: Path) -> None:

@@ -40,23 +40,21 @@ class List:
         return show(Page(self.what, "", sections=[table], payload=rows), as_json=self.json)
 
     def _zoo(self) -> int:
-        """Who is in the zoo, game by game, and what each gets."""
+        """What each of the zoo gets, by preset and game: rows for all would fill three screens."""
         from hopplus.runs.zoo import ZOO, zoo  # run folders need JAX, too
 
-        known = {f"{ZOO}{name}": about for name, about in zoo().items()}
-        columns: dict[str | Column, Any] = {
-            "name": lambda one: one[0],
-            # The table says which game it is.
-            Column("who", words=True): lambda one: one[1]["about"].partition(": ")[2],
-            "return": lambda one: f"{one[1]['return']:.2f}",
-        }
-        games: dict[str, list[tuple[str, Any]]] = {}
-        for name, about in known.items():
-            games.setdefault(about["about"].partition(": ")[0], []).append((name, about))
-        tables = [make_table(title, columns, items) for title, items in games.items()]
+        returns = {(one["preset"], one["game"]): f"{one['return']:.2f}" for one in zoo().values()}
+        columns: dict[str | Column, Any] = {"preset": lambda preset: preset}
+        for game in dict.fromkeys(game for _, game in returns):
+            columns[game] = lambda preset, game=game: returns.get((preset, game), "-")
+        presets = dict.fromkeys(preset for preset, _ in returns)
+        table = make_table("Trained players that come with hopplus: returns", columns, presets)
+        preset, game = list(returns)[-1]
         hints = [
-            "returns are those of the last tenth of training; to play: hopplus play zoo:NAME",
-            "the command that made each: hopplus list zoo --json",
+            f"to play: hopplus play {ZOO}GAME-PRESET, such as {ZOO}{game}-{preset}",
+            "what they are: hopplus list presets; how each was made: hopplus list zoo --json",
+            "returns are those of the last tenth of training",
         ]
-        page = Page("zoo", "", sections=tables, payload=known, hints=hints)
+        known = {f"{ZOO}{name}": about for name, about in zoo().items()}
+        page = Page("zoo", "", sections=[table], payload=known, hints=hints)
         return show(page, as_json=self.json)

@@ -42,7 +42,7 @@ def find_home(path: Path) -> Path:
     by_preset = {f"{one['game']}-{one['preset']}": key for key, one in zoo().items()}
     if known := name if name in zoo() else by_preset.get(name):
         return FOLDER / known
-    near = difflib.get_close_matches(name, zoo(), n=MOST_NEAR, cutoff=0.5)
+    near = difflib.get_close_matches(name, zoo(), n=MOST_NEAR, cutoff=0.6)
     meant = f" did you mean {', '.join(ZOO + one for one in near)}?" if near else ""
     raise ConfigError(
         f"there is no {name!r} in the zoo:{meant} hopplus list zoo has all {len(zoo())}"
