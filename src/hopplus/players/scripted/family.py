@@ -20,7 +20,7 @@ from hopplus.players.shortest_paths import first_moves
 from hopplus.players.taking import things
 from hopplus.types import View
 
-NUMBERS = 7  # drawn for a trial, as many as any family needs
+NUMBERS = 11  # drawn for a trial, as many as any family needs
 Kept: TypeAlias = Any  # what a family remembers besides: any pytree
 
 
@@ -37,6 +37,7 @@ class Intent(eqx.Module):
     wanted: jax.Array  # [H, W, K] bool, the things that it goes for; those of no other kind
     goal: jax.Array  # [K] float32, as an act tells it
     noise: jax.Array  # [] float32, the share of any legal act
+    rest: jax.Array  # [] float32, the share of staying
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,7 @@ class Family(Scripted):
 
     name: ClassVar[str]
     about: ClassVar[str]
+    weight: ClassVar[int] = 1  # how often it is drawn from a mixture, beside others' 1
 
     game: Game
 
@@ -107,8 +109,9 @@ class Family(Scripted):
             if action is not None:
                 chosen = chosen.at[action].max(on[kind])
         chosen = chosen.at[STAY].set(~chosen.any())
-        mixed = (1 - intent.noise) * uniform(chosen) + intent.noise * uniform(view.legal)
-        return mixed, intent.goal
+        mixed = (1 - intent.noise - intent.rest) * uniform(chosen)
+        mixed = mixed + intent.noise * uniform(view.legal)
+        return mixed.at[STAY].add(intent.rest), intent.goal
 
     # What families are written with.
 
@@ -152,7 +155,7 @@ class Family(Scripted):
         """Going for the aim [K] bool in the cells `where` [H, W] bool."""
         wanted = self.things(view) & aim & jnp.asarray(where)[..., None]
         goal = jnp.where(aim.sum() == 1, aim, False).astype(jnp.float32)
-        return Intent(wanted, goal, jnp.asarray(noise, jnp.float32))
+        return Intent(wanted, goal, jnp.asarray(noise, jnp.float32), jnp.float32(0.0))
 
     def steps(self, view: View) -> jax.Array:
         """[] int32, steps played in the episode."""
