@@ -196,8 +196,8 @@ def test_they_come_besides_families(run: RunFolder, tmp_path: Path) -> None:
     seats = new_run(tmp_path / "c", config).config().seats
     assert seats is not None
     names = seats.split(",")[1].split("|")
-    assert len(names) == 14 + 3
-    assert names[13:15] == ["family-composed", "players/0.safetensors"]
+    assert len(names) == 15 + 3
+    assert names[14:16] == ["family-weighing", "players/0.safetensors"]
 
 
 @pytest.mark.parametrize(

@@ -99,7 +99,7 @@ def test_acts_are_legal_and_distributions_add_up(name: str) -> None:
     found = played(name)
     np.testing.assert_allclose(found.own.sum(axis=-1), 1, atol=1e-5)
     assert not found.own[:, ~found.legal].any()
-    assert len(set(found.choice.ravel())) == len(found.own) == 15
+    assert len(set(found.choice.ravel())) == len(found.own) == 16
     sat = np.take_along_axis(found.own, found.choice[None, ..., None], axis=0)[0]
     told = ~found.begins  # in a trial's first act numbers are drawn, here by another key
     np.testing.assert_allclose(found.chances[told], sat[told], atol=1e-6)
@@ -206,7 +206,7 @@ def test_a_result_does_not_name_a_dozen_families_above_each_column() -> None:
     assert header == [
         "seed",
         "seat 0\n* learn",
-        *(f"seat {n}\none of 14" for n in (1, 2)),
+        *(f"seat {n}\none of 15" for n in (1, 2)),
         "mean\nof *",
     ]
 
@@ -224,7 +224,7 @@ def test_what_is_refused() -> None:
 
 def test_oracles_are_told_who_and_what_they_are_after() -> None:
     config = replace(learning("coin-v1", "family-lazy"), context="oracle")
-    assert make_context(make_game(config.game), config).size == 2 * (14 + 3)
+    assert make_context(make_game(config.game), config).size == 2 * (15 + 3)
 
 
 def test_lineups_are_each_family_alone() -> None:

@@ -6,6 +6,7 @@ from functools import cached_property
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from hopplus.players.planner import unnamed
 from hopplus.players.player import Listener, Player, alike
@@ -15,7 +16,8 @@ from hopplus.types import Act, Memory, Params, View
 
 @dataclass(frozen=True)
 class Mixture:
-    """Several players, all alike likely, of whom the play says which sits there.
+    """Several players, alike likely but for families of more weight, of whom the play says which
+    sits there.
 
     Those that differ in what they have learned alone are a group. Parameters and memories are
     tuples, of every group: parameters stacked where it has several players, and one memory. Groups
@@ -66,9 +68,13 @@ class Mixture:
         """[] int32 the number of who is to sit there, with the key of the trial's first act. It is
         the one that a mixture without the player of number `absent` [] would draw."""
         key_choice, _ = jax.random.split(key)
-        count = len(self.players) - (absent is not None)
-        number = jax.random.randint(key_choice, (), 0, count, jnp.int32)
-        return number if absent is None else number + (number >= absent)
+        weights = np.array([p.weight if isinstance(p, Family) else 1 for p in self.players])
+        lots = jnp.asarray(np.repeat(np.arange(len(weights)), weights), jnp.int32)
+        if absent is None:
+            return lots[jax.random.randint(key_choice, (), 0, len(lots), jnp.int32)]
+        less, first = (jnp.asarray(one)[absent] for one in (weights, weights.cumsum() - weights))
+        lot = jax.random.randint(key_choice, (), 0, len(lots) - less, jnp.int32)
+        return lots[lot + jnp.where(lot >= first, less, 0)]
 
     def init(self, key: jax.Array) -> Params:
         keys = jax.random.split(key, len(self.players))

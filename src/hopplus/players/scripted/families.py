@@ -10,10 +10,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from hopplus.games.game import kinds_seen
-from hopplus.games.grid import MOVES, STAY
 from hopplus.players.scripted.composed import Composed
-from hopplus.players.scripted.family import Family, Intent, Kept, distances, others, whole
+from hopplus.players.scripted.family import (
+    Family,
+    Intent,
+    Kept,
+    distances,
+    others,
+    pursuits,
+    whole,
+)
+from hopplus.players.scripted.weighing import Weighing
 from hopplus.players.taking import no_things, takes
 from hopplus.types import View
 
@@ -101,27 +108,12 @@ class Follower(Family):
     about: ClassVar[str] = "goes for what the nearest other walks to, if within a drawn distance"
 
     def intend(self, numbers: jax.Array, kept: Kept, view: View) -> Intent:
-        height, width, _ = self.game.shape
-        seats = view.planes[..., : self.game.seats].reshape(height * width, -1) > 0  # [H*W, N]
-        cells = seats.argmax(axis=0)
-        places = jnp.stack([cells // width, cells % width], axis=-1)  # [N, 2]
-        far = abs(places[1:] - places[0]).sum(axis=-1)
-        far = jnp.where(seats[:, 1:].any(axis=0) & seats[:, 0].any(), far, height + width)
+        left_over, far = pursuits(self.game, view)
         nearest = far.argmin()  # from the seat after its own on
-        now, last = places[1 + nearest], view.last_actions[1 + nearest]
-        before = now - jnp.asarray(MOVES)[jnp.where(last < 0, STAY, jnp.minimum(last, STAY))]
-        ways = jax.vmap(distances, in_axes=-1, out_axes=-1)(self.things(view))  # [H, W, K]
-        # It came from a cell of the board, so that there is no reading outside.
-        left_over, came_from = ways[tuple(now)], ways[tuple(before)]  # [K]
-        # What it has just come nearer to, or stands on to take it with other acts than moves.
-        acts = np.array([-1 if t.action is None else t.action for t in self.game.targets.values()])
-        pursued = (left_over < came_from) | (acts == last) & (last >= 0)
-        seen = jnp.where(pursued, left_over, 2 * (height + width)).argmin()
-        # A coin of its own that it goes for is followed by going for one's own.
-        tables = np.array([kinds_seen(self.game, 1 + other) for other in range(len(far))])
-        called = jnp.asarray(tables)[nearest, seen]
+        left = left_over[nearest]
+        called = jnp.where(left < 0, 2 * sum(self.game.shape[:2]), left).argmin()
         aims = jnp.asarray(self.aims[:-1])
-        follows = pursued.any() & (far.min() <= whole(numbers[1], 1, 2 * self.reach))
+        follows = (left >= 0).any() & (far.min() <= whole(numbers[1], 1, 2 * self.reach))
         return self.after(
             view, jnp.where(follows, aims[aims[:, called].argmax()], self.aim(numbers[0]))
         )
@@ -306,4 +298,5 @@ FAMILIES: tuple[type[Family], ...] = (
     Lazy,
     Slow,
     Composed,
+    Weighing,
 )

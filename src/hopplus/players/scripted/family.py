@@ -13,14 +13,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from hopplus.games.game import Game
-from hopplus.games.grid import STAY
+from hopplus.games.game import Game, kinds_seen
+from hopplus.games.grid import MOVES, STAY
 from hopplus.players.scripted.script import Decision, Scripted, uniform
 from hopplus.players.shortest_paths import first_moves
 from hopplus.players.taking import things
 from hopplus.types import View
 
-NUMBERS = 7  # drawn for a trial, as many as any family needs
+NUMBERS = 11  # drawn for a trial, as many as any family needs
 Kept: TypeAlias = Any  # what a family remembers besides: any pytree
 
 
@@ -37,6 +37,7 @@ class Intent(eqx.Module):
     wanted: jax.Array  # [H, W, K] bool, the things that it goes for; those of no other kind
     goal: jax.Array  # [K] float32, as an act tells it
     noise: jax.Array  # [] float32, the share of any legal act
+    rest: jax.Array  # [] float32, the share of staying
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,7 @@ class Family(Scripted):
 
     name: ClassVar[str]
     about: ClassVar[str]
+    weight: ClassVar[int] = 1  # how often it is drawn from a mixture, beside others' 1
 
     game: Game
 
@@ -107,8 +109,9 @@ class Family(Scripted):
             if action is not None:
                 chosen = chosen.at[action].max(on[kind])
         chosen = chosen.at[STAY].set(~chosen.any())
-        mixed = (1 - intent.noise) * uniform(chosen) + intent.noise * uniform(view.legal)
-        return mixed, intent.goal
+        mixed = (1 - intent.noise - intent.rest) * uniform(chosen)
+        mixed = mixed + intent.noise * uniform(view.legal)
+        return mixed.at[STAY].add(intent.rest), intent.goal
 
     # What families are written with.
 
@@ -152,7 +155,7 @@ class Family(Scripted):
         """Going for the aim [K] bool in the cells `where` [H, W] bool."""
         wanted = self.things(view) & aim & jnp.asarray(where)[..., None]
         goal = jnp.where(aim.sum() == 1, aim, False).astype(jnp.float32)
-        return Intent(wanted, goal, jnp.asarray(noise, jnp.float32))
+        return Intent(wanted, goal, jnp.asarray(noise, jnp.float32), jnp.float32(0.0))
 
     def steps(self, view: View) -> jax.Array:
         """[] int32, steps played in the episode."""
@@ -201,3 +204,28 @@ def distances(cells: jax.Array) -> jax.Array:
 def others(seats: int, view: View) -> jax.Array:
     """[H, W] bool, where the others are."""
     return (view.planes[..., 1:seats] > 0).any(axis=-1)
+
+
+def pursuits(game: Game, view: View) -> tuple[jax.Array, jax.Array]:
+    """What each other (from the seat after one's own on) has just come nearer to, or stands on to
+    take it with other acts than moves: [N-1, K] int32 steps that are left to the nearest of that
+    kind, -1 for other kinds; and [N-1] int32 how far away it is itself, more than any board has
+    where it is not seen. Kinds are called as they are from its place: who goes for its own coins
+    goes for one's own."""
+    height, width, _ = game.shape
+    seats = view.planes[..., : game.seats].reshape(height * width, -1) > 0  # [H*W, N]
+    cells = seats.argmax(axis=0)
+    places = jnp.stack([cells // width, cells % width], axis=-1)  # [N, 2]
+    far = abs(places[1:] - places[0]).sum(axis=-1)
+    far = jnp.where(seats[:, 1:].any(axis=0) & seats[:, 0].any(), far, height + width)
+    now, last = places[1:], view.last_actions[1:, None]
+    before = now - jnp.asarray(MOVES)[jnp.where(last < 0, STAY, jnp.minimum(last, STAY))[:, 0]]
+    ways = jax.vmap(distances, in_axes=-1, out_axes=-1)(things(game, view))  # [H, W, K]
+    # They came from cells of the board, so that there is no reading outside.
+    left_over, came_from = (ways[at[:, 0], at[:, 1]] for at in (now, before))  # [N-1, K]
+    acts = np.array([-1 if one.action is None else one.action for one in game.targets.values()])
+    pursued = (left_over < came_from) | (acts == last) & (last >= 0)
+    seen = jnp.where(pursued, left_over, -1)
+    # kinds_seen says what the other calls a kind: put each where it calls it so.
+    called = np.array([np.argsort(kinds_seen(game, 1 + one)) for one in range(game.seats - 1)])
+    return jnp.take_along_axis(seen, jnp.asarray(called), axis=1), far
