@@ -93,6 +93,7 @@ SMALL = {
     "hopplus bench search": "--games 2 --rounds 1 --search.simulations 8",
     "python -m benchmarks.scaling": "--only predict --games 16 --rounds 1",
     "python -m benchmarks.report": "--runs 2 --seeds 2 --points 50",
+    "python -m benchmarks.pettingzoo": "--steps 70 --rounds 1",
     "python -m benchmarks.soak": "--runs 1 --updates 2",
     "python -m benchmarks.faults": "--seeds 1 --faults none first-seat --healthy ppo"
     " --commands seats value-loss --episodes 500 --steps 8192",

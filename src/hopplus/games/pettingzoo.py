@@ -85,7 +85,8 @@ class HopplusEnv(ParallelEnv[str, Observation, int]):
             n: gymnasium.spaces.Discrete(actions) for n in self._seat
         }
         self._observation_spaces = {n: self._observation_space() for n in self._seat}
-        ends = np.cumsum([0, math.prod(game.shape), actions, 1, game.seats, 3]).tolist()
+        self._shape = game.shape  # worked out anew each time that a game is asked
+        ends = np.cumsum([0, math.prod(self._shape), actions, 1, game.seats, 3]).tolist()
         self._places = [slice(*pair) for pair in pairwise(ends)]  # in what a step gives
         self._state: State = None
         self._rng = np.random.default_rng(secrets.randbits(64))
@@ -124,7 +125,7 @@ class HopplusEnv(ParallelEnv[str, Observation, int]):
         self.agents = [name for name, seat in self._seat.items() if present[seat]]
         self._returns = np.zeros(self.game.seats)
         self._steps = 0
-        self._doing = ("",) * self.game.seats
+        self._played: tuple[list[str], list[int], list[float]] | None = None
         return {n: observations[n] for n in self.agents}, {n: {} for n in self.agents}
 
     def step(
@@ -143,27 +144,36 @@ class HopplusEnv(ParallelEnv[str, Observation, int]):
         if unknown:
             raise ConfigError(f"no player is called {sorted(unknown)[0]!r} in this game")
         playing = self.agents
-        joint = np.full(self.game.seats, STAY, np.int32)
+        joint = [STAY] * self.game.seats
         for name in playing:
             joint[self._seat[name]] = actions.get(name, STAY)
-        self._state, self._key, packed = _step(self.game, self._state, self._key, joint)
-        observations, (reward, left, illegal) = self._unpacked(packed)
-        self._returns = self._returns + reward
+        acts = np.array(joint, np.int32)
+        self._state, self._key, packed = _step(self.game, self._state, self._key, acts)
+        observations, step = self._unpacked(packed)
+        self._returns = self._returns + step[0]
         self._steps += 1
-        self._doing = tuple(
-            self.game.action_names[STAY if illegal[seat] else joint[seat]]
-            if name in playing
-            else ""
-            for name, seat in self._seat.items()
-        )
-        ended = {n: bool(left[self._seat[n]]) for n in playing}
-        self.agents = [n for n in playing if not ended[n]]
+        reward, left, illegal = step.tolist()
+        self._played = playing, joint, illegal
+        seats = [(name, self._seat[name]) for name in playing]
+        self.agents = [name for name, seat in seats if not left[seat]]
         return (
-            {n: observations[n] for n in playing},
-            {n: float(reward[self._seat[n]]) for n in playing},
-            ended,
+            {name: observations[name] for name in playing},
+            {name: reward[seat] for name, seat in seats},
+            {name: bool(left[seat]) for name, seat in seats},
             dict.fromkeys(playing, False),
-            {n: {"illegal": bool(illegal[self._seat[n]])} for n in playing},
+            {name: {"illegal": bool(illegal[seat])} for name, seat in seats},
+        )
+
+    @property
+    def _doing(self) -> tuple[str, ...]:
+        """What each seat did in the last step, for a picture of it."""
+        if self._played is None:
+            return ("",) * self.game.seats
+        playing, joint, illegal = self._played
+        names = self.game.action_names
+        return tuple(
+            names[STAY if illegal[seat] else joint[seat]] if name in playing else ""
+            for name, seat in self._seat.items()
         )
 
     def _unpacked(self, packed: jax.Array) -> tuple[dict[str, Observation], np.ndarray]:
@@ -171,7 +181,7 @@ class HopplusEnv(ParallelEnv[str, Observation, int]):
         whether it is gone, and whether its act was illegal."""
         found = np.array(packed)
         planes, legal, time, last, step = (found[:, place] for place in self._places)
-        planes = planes.reshape(-1, *self.game.shape)
+        planes = planes.reshape(-1, *self._shape)
         legal, last = legal.astype(np.int8), last.astype(np.int32)
         return {
             name: {
