@@ -30,7 +30,10 @@ _EIGHT = (
     "family-alternating family-follower family-cautious family-shy family-impatient"
     " family-resentful family-grateful family-slow"
 )
-_MOST = f"{_EIGHT} family-shifting family-homebound family-territorial family-lazy family-composed"
+_MOST = (
+    f"{_EIGHT} family-shifting family-homebound family-territorial family-lazy family-composed"
+    " family-weighing"
+)
 _WIDE = (
     "--net.kind centred --net.hidden 128 --ppo.games 1024 --ppo.unroll 32 --ppo.minibatches 64"
     " --ppo.epochs 2 --ppo.learning-rate 1e-3 --ppo.clip 0.3"
@@ -43,7 +46,7 @@ SMALL = {
     "hopplus train direct-om": _SEARCH,
     "hopplus train one-step": _SEARCH,
     "hopplus train lola": "--ppo.minibatches 1",
-    # Fourteen families are long to compile, and HOP+ is, too.
+    # Sixteen families are long to compile, and HOP+ is, too.
     "hopplus train hop-plus-memory": f"--held-out {_MOST}",
     "hopplus train belief --parts opponent belief world imagination": f"--held-out {_MOST}",
     "hopplus train ppo-memory --context recurrent+record": f"--held-out {_MOST}",
