@@ -86,6 +86,11 @@ KINDS = {
         "5e5",
     ),
     "ppo-memory": Kind(f"PPO with a memory, {_DRAWN}", f"带记忆的 PPO，{_DRAWN_CHINESE}", "1e6"),
+    "ppo-population": Kind(
+        "PPO with a memory and a record of the trial, learned among a population",
+        "带记忆和试验记录的 PPO，在群体中学习",
+        "2e6",
+    ),
     "liam": Kind(
         f"PPO with LIAM's embedding of you, {_DRAWN}",
         f"PPO，带 LIAM 的嵌入，{_DRAWN_CHINESE}",

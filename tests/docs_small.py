@@ -48,6 +48,7 @@ SMALL = {
     "hopplus train lola": "--ppo.minibatches 1",
     # Sixteen families are long to compile, and HOP+ is, too.
     "hopplus train hop-plus-memory": f"--held-out {_MOST}",
+    "hopplus train ppo-population": f"--held-out {_MOST}",
     "hopplus train belief --parts opponent belief world imagination": f"--held-out {_MOST}",
     "hopplus train ppo-memory --context recurrent+record": f"--held-out {_MOST}",
     f"hopplus train ppo-memory --game.size 8 {_WIDE} --train-against population --trial 5 --seeds 5"
@@ -75,6 +76,7 @@ SMALL = {
     "hopplus adapt runs/mem --learning online": "--trials 1 --against stag,hare,hare --seat 0",
     "hopplus adapt runs/soft": "--trials 1 --episodes 3",
     "hopplus adapt runs/met": "--against family-shy,family-slow,family-slow",
+    "hopplus adapt runs/wide": "--against family-shy,family-slow,family-slow",
     "hopplus leave-one-out": "--families family-shy --steps 4096 --trials 4 --game.horizon 12"
     " --seeds 2",
     # An option of one value more is what all runs have in common.

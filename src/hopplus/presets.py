@@ -112,6 +112,16 @@ PRESETS: Registry[TrainConfig] = Registry(
         "ppo-memory": TrainConfig(
             memory=MemoryConfig(kind="trial"), trial=5, train_against="all", steps=5_000_000
         ),
+        # Among families of co-players that it has never met this comes furthest.
+        "ppo-population": TrainConfig(
+            net=NetConfig(kind="centred", hidden=128),
+            memory=MemoryConfig(kind="trial"),
+            context="recurrent+record",
+            ppo=replace(IN_TRIALS.ppo, games=4096, value_weight=0.5),
+            trial=5,
+            train_against="population",
+            steps=96_000_000,
+        ),
         "liam": TrainConfig(
             parts=("liam",),
             liam=LiamConfig(across=True),
@@ -159,7 +169,6 @@ PRESETS: Registry[TrainConfig] = Registry(
             steps=500_000,
         ),
         "hop-plus-trial": IN_TRIALS,
-        # Among families of co-players that it has never met this comes furthest, in all games.
         "hop-plus-memory": replace(
             IN_TRIALS,
             parts=("opponent", "world", "imagination"),
@@ -190,6 +199,8 @@ ABOUT: Registry[str] = Registry(
         "lola": "LOLA: policy gradient that anticipates how the other seat learns",
         "ppo-memory": "PPO with a recurrent memory; one seat learns in trials among drawn"
         " co-players",
+        "ppo-population": "PPO with a memory and a record of the trial; one seat learns among a"
+        " population",
         "liam": "PPO with LIAM's embedding; one seat learns in trials among drawn co-players",
         "goal": "PPO with goal inference and opponent models, without a world model",
         "goal-trial": "PPO with goals trained to predict actions; one seat learns among drawn"
