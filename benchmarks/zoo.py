@@ -119,7 +119,12 @@ def keep(run: RunFolder, out: Path, command: str) -> None:
 
 def halved(array: np.ndarray) -> np.ndarray:
     """In half precision, if it is of a network."""
-    return array.astype(np.float16) if array.dtype == np.float32 else array
+    if array.dtype != np.float32:
+        return array
+    half = array.astype(np.float16)
+    if not np.isfinite(half).all():
+        raise RunError("a parameter is too large for half precision")
+    return half
 
 
 def overview(zoo: Mapping[str, Mapping[str, Any]], told: Callable[[Kind], str]) -> list[str]:

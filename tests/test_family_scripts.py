@@ -124,6 +124,8 @@ def test_aims_are_a_games_own() -> None:
     assert aims(small("examples.orchard:ROW")) == [[1, 0], [0, 1], [1, 1]]
 
 
+THREE = small("coin-v1")
+THREE_COINS = "0 . . a \n . . . . \n . . . c \n b . 1 2"
 CORNERS = "0h . S \n . . . \n 1 2 h"
 
 
@@ -201,6 +203,17 @@ def test_follower() -> None:
     board = "0 . 1S \n . . . \n h . 2"
     follower = member("follower", HUNT, HARE, among(4, 1, 4))
     assert course(HUNT, *follower, board, [[STAY, HUNT_STAG, STAY]]) == [{DOWN: 1.0}, {RIGHT: 1.0}]
+
+
+def test_follower_where_several_are_followed_to() -> None:
+    # Of two coins that are as near the follower's own is what the other is taken to go for.
+    follower = member("follower", COIN, ANY_COIN, among(4, 1, 4))
+    board = "a . b \n . . . \n 0 1 ."
+    assert course(COIN, *follower, board, [[STAY, UP]])[1] == {UP: 0.5, RIGHT: 0.5}  # to b
+    # Of three seats, kinds are called as the one calls them who is followed.
+    for move, acts in ((LEFT, {RIGHT: 1.0}), (UP, {DOWN: 1.0})):  # to its own; to that of seat 2
+        follower = member("follower", THREE, ANY_COIN, among(6, 1, 6))
+        assert course(THREE, *follower, THREE_COINS, [[STAY, move, STAY]])[1] == acts
 
 
 def test_cautious() -> None:

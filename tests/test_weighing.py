@@ -8,7 +8,18 @@ import pytest
 from hopplus.players.mixture import Mixture
 from hopplus.players.scripted import scripted
 from test_co_players import CLEAR, COIN, DOWN, HUNT_HARE, LEFT, RIGHT, SNOW, STAY, UP
-from test_family_scripts import CORNERS, among, course, does, likely, member, seen, watch
+from test_family_scripts import (
+    CORNERS,
+    THREE,
+    THREE_COINS,
+    among,
+    course,
+    does,
+    likely,
+    member,
+    seen,
+    watch,
+)
 from test_population import HUNT
 
 NONE = 0.5  # the number of a weight of nothing
@@ -78,6 +89,10 @@ def test_what_others_walk_to() -> None:
         asked = (*worths(-0.5, -0.5), NONE, 0.0, weight(2), 0.0, 0.0, *NEVER)
         weighs = member("weighing", COIN, *asked)
         assert course(COIN, *weighs, board, [[STAY, move]]) == acts
+    for move, act in ((LEFT, RIGHT), (UP, DOWN)):  # of three: to its own; to that of seat 2
+        weighs = member("weighing", THREE, *asked)
+        acts = course(THREE, *weighs, THREE_COINS, [[STAY, move, STAY]])
+        assert acts == [{STAY: 1.0}, {act: 1.0}]
 
 
 def test_one_kind() -> None:

@@ -112,7 +112,7 @@ PRESETS: Registry[TrainConfig] = Registry(
         "ppo-memory": TrainConfig(
             memory=MemoryConfig(kind="trial"), trial=5, train_against="all", steps=5_000_000
         ),
-        # Among families of co-players that it has never met this comes furthest.
+        # Of what was tried in Stag-Hunt this comes furthest among families that are left out.
         "ppo-population": TrainConfig(
             net=NetConfig(kind="centred", hidden=128),
             memory=MemoryConfig(kind="trial"),

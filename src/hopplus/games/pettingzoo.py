@@ -153,7 +153,7 @@ class HopplusEnv(ParallelEnv[str, Observation, int]):
         self._returns = self._returns + step[0]
         self._steps += 1
         reward, left, illegal = step.tolist()
-        self._played = playing, joint, illegal
+        self._played = playing, acts.tolist(), illegal
         seats = [(name, self._seat[name]) for name in playing]
         self.agents = [name for name, seat in seats if not left[seat]]
         return (

@@ -108,14 +108,16 @@ class Follower(Family):
     about: ClassVar[str] = "goes for what the nearest other walks to, if within a drawn distance"
 
     def intend(self, numbers: jax.Array, kept: Kept, view: View) -> Intent:
-        left_over, far = pursuits(self.game, view)
-        nearest = far.argmin()  # from the seat after its own on
+        left_over, called, far = pursuits(self.game, view)
+        nearest = far.argmin()
         left = left_over[nearest]
-        called = jnp.where(left < 0, 2 * sum(self.game.shape[:2]), left).argmin()
+        seen = jnp.where(left < 0, 2 * sum(self.game.shape[:2]), left).argmin()
+        # A coin of its own that it goes for is followed by going for one's own.
+        kind = jnp.asarray(called)[nearest, seen]
         aims = jnp.asarray(self.aims[:-1])
         follows = (left >= 0).any() & (far.min() <= whole(numbers[1], 1, 2 * self.reach))
         return self.after(
-            view, jnp.where(follows, aims[aims[:, called].argmax()], self.aim(numbers[0]))
+            view, jnp.where(follows, aims[aims[:, kind].argmax()], self.aim(numbers[0]))
         )
 
 

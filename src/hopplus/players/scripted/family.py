@@ -6,7 +6,7 @@ things, so that ways are looked for once, even for a mixture of many families.
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self, TypeAlias
+from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
 
 import equinox as eqx
 import jax
@@ -206,26 +206,30 @@ def others(seats: int, view: View) -> jax.Array:
     return (view.planes[..., 1:seats] > 0).any(axis=-1)
 
 
-def pursuits(game: Game, view: View) -> tuple[jax.Array, jax.Array]:
-    """What each other (from the seat after one's own on) has just come nearer to, or stands on to
-    take it with other acts than moves: [N-1, K] int32 steps that are left to the nearest of that
-    kind, -1 for other kinds; and [N-1] int32 how far away it is itself, more than any board has
-    where it is not seen. Kinds are called as they are from its place: who goes for its own coins
-    goes for one's own."""
+class Pursuits(NamedTuple):
+    """What the others go for, from the seat after one's own on."""
+
+    left: jax.Array  # [N-1, K] int32 steps to the nearest of a kind that it goes for, or -1
+    called: np.ndarray  # [N-1, K] what it calls these kinds: its own coins are its own
+    far: jax.Array  # [N-1] int32 how far away it is; more than any board has if it is not seen
+
+
+def pursuits(game: Game, view: View) -> Pursuits:
+    """Each goes for what it has just come nearer to, or tries to take with another act than a
+    move."""
     height, width, _ = game.shape
     seats = view.planes[..., : game.seats].reshape(height * width, -1) > 0  # [H*W, N]
     cells = seats.argmax(axis=0)
     places = jnp.stack([cells // width, cells % width], axis=-1)  # [N, 2]
     far = abs(places[1:] - places[0]).sum(axis=-1)
     far = jnp.where(seats[:, 1:].any(axis=0) & seats[:, 0].any(), far, height + width)
-    now, last = places[1:], view.last_actions[1:, None]
-    before = now - jnp.asarray(MOVES)[jnp.where(last < 0, STAY, jnp.minimum(last, STAY))[:, 0]]
+    now, last = places[1:], view.last_actions[1:]
+    before = now - jnp.asarray(MOVES)[jnp.where(last < 0, STAY, jnp.minimum(last, STAY))]
     ways = jax.vmap(distances, in_axes=-1, out_axes=-1)(things(game, view))  # [H, W, K]
     # They came from cells of the board, so that there is no reading outside.
     left_over, came_from = (ways[at[:, 0], at[:, 1]] for at in (now, before))  # [N-1, K]
     acts = np.array([-1 if one.action is None else one.action for one in game.targets.values()])
-    pursued = (left_over < came_from) | (acts == last) & (last >= 0)
-    seen = jnp.where(pursued, left_over, -1)
-    # kinds_seen says what the other calls a kind: put each where it calls it so.
-    called = np.array([np.argsort(kinds_seen(game, 1 + one)) for one in range(game.seats - 1)])
-    return jnp.take_along_axis(seen, jnp.asarray(called), axis=1), far
+    tried = (acts == last[:, None]) & (last[:, None] >= 0)
+    left = jnp.where((left_over < came_from) | tried, left_over, -1)
+    called = np.array([kinds_seen(game, 1 + other) for other in range(game.seats - 1)])
+    return Pursuits(left, called, far)

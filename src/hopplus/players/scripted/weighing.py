@@ -49,7 +49,9 @@ class Weighing(Family):
         there = self.things(view)
         near = distances(others(self.game.seats, view)) <= whole(numbers[3], 0, self.reach)
         far = distances(view.planes[..., 0] > 0) / sum(self.game.shape[:2])
-        walked_to = (pursuits(self.game, view)[0] >= 0).any(axis=0)  # [K]
+        left, called, _ = pursuits(self.game, view)
+        # Kinds as those call them who walk there: to its own coin, then it is as to one's own.
+        walked_to = jnp.zeros(there.shape[-1], bool).at[called].max(left >= 0)  # [K]
         total = self._worths(numbers, kept.count) + _weight(numbers[4]) * walked_to
         total = total + (_weight(numbers[2]) * near - numbers[5] * far)[..., None]  # [H, W, K]
         total = jnp.where(there, total, 0.0)
