@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import hopplus
-from benchmarks.zoo import keep, overview
+from benchmarks.zoo import halved, keep, overview
 from benchmarks.zoo_entries import ENTRIES, GAMES, KINDS, name_of
 from hopplus.cli import main, parse
 from hopplus.config import GAMES as GAME_CONFIGS
@@ -20,7 +20,7 @@ from hopplus.config import ConfigError
 from hopplus.learning.from_run import find_trained
 from hopplus.play.names import Kind, full_name, kind_of, read_run_name
 from hopplus.presets import PRESETS
-from hopplus.runs.folder import open_run
+from hopplus.runs.folder import RunError, open_run
 from hopplus.runs.zoo import FOLDER, ZOO, find_home, zoo
 from refusals import refused
 from tiny_run import random_run
@@ -46,6 +46,8 @@ def test_every_preset_has_a_player_in_every_game() -> None:
         for preset in PRESETS.listed():
             entry = ENTRIES[name_of(game, preset)]
             assert (entry.game, entry.preset) == (game, preset)
+    # And somebody has trained each, if not in every game: `make zoo` trains the others.
+    assert {about["preset"] for about in zoo().values()} == set(PRESETS.listed())
 
 
 @pytest.mark.parametrize("name", zoo())
@@ -121,9 +123,10 @@ def test_they_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert [name.removeprefix(ZOO) for name in told] == list(zoo())
     assert main(["list", "zoo"]) == 0
     shown = capsys.readouterr().out.splitlines()
+    games = list(dict.fromkeys(about["game"] for about in zoo().values()))
     for name, about in zoo().items():
-        row = next(line.split() for line in shown if f" {about['preset']} " in line)
-        assert f"{about['return']:.2f}" in row, name
+        row = next(line.split("│")[1:-1] for line in shown if f" {about['preset']} " in line)
+        assert row[1 + games.index(about["game"])].strip() == f"{about['return']:.2f}", name
 
 
 def test_what_only_training_needs_is_left_behind(tmp_path: Path) -> None:
@@ -144,6 +147,11 @@ def test_what_only_training_needs_is_left_behind(tmp_path: Path) -> None:
         np.testing.assert_allclose(half, full, rtol=2**-11, atol=2**-24)
     size = (kept.checkpoints / "1" / "players.safetensors").stat().st_size
     assert size < 0.7 * (run.checkpoints / "1" / "players.safetensors").stat().st_size
+
+
+def test_what_half_precision_cannot_hold_is_refused() -> None:
+    with pytest.raises(RunError, match="too large for half precision"):
+        halved(np.array([1.0, 1e6], np.float32))
 
 
 @pytest.mark.parametrize("page", ["play.md", "play.zh-CN.md"])
