@@ -46,7 +46,9 @@ class List:
         returns = {(one["preset"], one["game"]): f"{one['return']:.2f}" for one in zoo().values()}
         columns: dict[str | Column, Any] = {"preset": lambda preset: preset}
         for game in dict.fromkeys(game for _, game in returns):
-            columns[game] = lambda preset, game=game: returns.get((preset, game), "-")
+            # Narrow, so that presets' names stay whole at 60 columns.
+            header = game.replace("-", "-\n")
+            columns[header] = lambda preset, game=game: returns.get((preset, game), "-")
         presets = dict.fromkeys(preset for preset, _ in returns)
         table = make_table("Trained players that come with hopplus: returns", columns, presets)
         preset, game = list(returns)[-1]
