@@ -121,7 +121,8 @@ def halved(array: np.ndarray) -> np.ndarray:
     """In half precision, if it is of a network."""
     if array.dtype != np.float32:
         return array
-    half = array.astype(np.float16)
+    with np.errstate(over="ignore"):  # that is looked at next
+        half = array.astype(np.float16)
     if not np.isfinite(half).all():
         raise RunError("a parameter is too large for half precision")
     return half
