@@ -162,7 +162,7 @@ def test_parts_adapt_among_families(
     assert seats is not None
     assert not {"family-slow", "family-shy"} & set(seats.split(",")[1].split("|"))
     returns = np.array(found["adapted"]["returns"]["blind"])
-    assert returns.shape == (2, 15, 2)
+    assert returns.shape == (2, 16, 2)
     last = open_run(runs / "blind").metrics()[-1]
     own = np.array(last["return_sum"])[:, 0] / np.array(last["episodes"])  # who learns
     assert found["rows"][0]["mean_return"]["mean"] == pytest.approx(own.mean())

@@ -212,7 +212,7 @@ def test_each_has_learned_among_all_but_the_family_left_out(study: Study) -> Non
             assert learner == "learn"
             for seat in others:
                 families = seat.split("|")
-                assert len(families) == 14
+                assert len(families) == 15
                 assert family not in families
             assert (config.trial, config.seeds, config.seed) == (2, 2, 7)
             assert config.game.seats == 3
