@@ -68,7 +68,7 @@ class MakeZoo:
         if unknown := [name for name in self.only if name not in ENTRIES]:
             near = difflib.get_close_matches(unknown[0], ENTRIES, n=3)
             meant = f": did you mean {' or '.join(near)}?" if near else ""
-            raise ConfigError(f"there is to be no {unknown[0]!r} in the zoo{meant}")
+            raise ConfigError(f"the zoo has no entry {unknown[0]!r}{meant}")
         self.out.mkdir(parents=True, exist_ok=True)
         for name in self.only or ENTRIES:
             if self.train and (self.only or not (self.out / name).exists()):

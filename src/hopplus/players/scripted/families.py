@@ -11,15 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from hopplus.players.scripted.composed import Composed
-from hopplus.players.scripted.family import (
-    Family,
-    Intent,
-    Kept,
-    distances,
-    others,
-    pursuits,
-    whole,
-)
+from hopplus.players.scripted.family import Family, Intent, Kept, distances, others, whole
+from hopplus.players.scripted.pursuits import pursuits
 from hopplus.players.scripted.weighing import Weighing
 from hopplus.players.taking import no_things, takes
 from hopplus.types import View

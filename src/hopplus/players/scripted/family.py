@@ -6,15 +6,15 @@ things, so that ways are looked for once, even for a mixture of many families.
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
+from typing import Any, ClassVar, Self, TypeAlias
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from hopplus.games.game import Game, kinds_seen
-from hopplus.games.grid import MOVES, STAY
+from hopplus.games.game import Game
+from hopplus.games.grid import STAY
 from hopplus.players.scripted.script import Decision, Scripted, uniform
 from hopplus.players.shortest_paths import first_moves
 from hopplus.players.taking import things
@@ -46,7 +46,7 @@ class Family(Scripted):
 
     name: ClassVar[str]
     about: ClassVar[str]
-    weight: ClassVar[int] = 1  # how often it is drawn from a mixture, beside others' 1
+    weight: ClassVar[int] = 1  # how often it is drawn from a mixture, where others have 1
 
     game: Game
 
@@ -204,32 +204,3 @@ def distances(cells: jax.Array) -> jax.Array:
 def others(seats: int, view: View) -> jax.Array:
     """[H, W] bool, where the others are."""
     return (view.planes[..., 1:seats] > 0).any(axis=-1)
-
-
-class Pursuits(NamedTuple):
-    """What the others go for, from the seat after one's own on."""
-
-    left: jax.Array  # [N-1, K] int32 steps to the nearest of a kind that it goes for, or -1
-    called: np.ndarray  # [N-1, K] what it calls these kinds: its own coins are its own
-    far: jax.Array  # [N-1] int32 how far away it is; more than any board has if it is not seen
-
-
-def pursuits(game: Game, view: View) -> Pursuits:
-    """Each goes for what it has just come nearer to, or tries to take with another act than a
-    move."""
-    height, width, _ = game.shape
-    seats = view.planes[..., : game.seats].reshape(height * width, -1) > 0  # [H*W, N]
-    cells = seats.argmax(axis=0)
-    places = jnp.stack([cells // width, cells % width], axis=-1)  # [N, 2]
-    far = abs(places[1:] - places[0]).sum(axis=-1)
-    far = jnp.where(seats[:, 1:].any(axis=0) & seats[:, 0].any(), far, height + width)
-    now, last = places[1:], view.last_actions[1:]
-    before = now - jnp.asarray(MOVES)[jnp.where(last < 0, STAY, jnp.minimum(last, STAY))]
-    ways = jax.vmap(distances, in_axes=-1, out_axes=-1)(things(game, view))  # [H, W, K]
-    # They came from cells of the board, so that there is no reading outside.
-    left_over, came_from = (ways[at[:, 0], at[:, 1]] for at in (now, before))  # [N-1, K]
-    acts = np.array([-1 if one.action is None else one.action for one in game.targets.values()])
-    tried = (acts == last[:, None]) & (last[:, None] >= 0)
-    left = jnp.where((left_over < came_from) | tried, left_over, -1)
-    called = np.array([kinds_seen(game, 1 + other) for other in range(game.seats - 1)])
-    return Pursuits(left, called, far)

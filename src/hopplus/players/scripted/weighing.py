@@ -11,7 +11,8 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from hopplus.players.scripted.family import Family, Intent, distances, others, pursuits, whole
+from hopplus.players.scripted.family import Family, Intent, distances, others, whole
+from hopplus.players.scripted.pursuits import pursuits
 from hopplus.players.taking import no_things, takes
 from hopplus.types import View
 
