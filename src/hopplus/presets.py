@@ -117,10 +117,10 @@ PRESETS: Registry[TrainConfig] = Registry(
             net=NetConfig(kind="centred", hidden=128),
             memory=MemoryConfig(kind="trial"),
             context="recurrent+record",
-            ppo=replace(IN_TRIALS.ppo, games=4096, value_weight=0.5),
+            ppo=replace(IN_TRIALS.ppo, games=8192, value_weight=0.5),
             trial=5,
             train_against="population",
-            steps=96_000_000,
+            steps=192_000_000,
         ),
         "liam": TrainConfig(
             parts=("liam",),

@@ -31,7 +31,7 @@ class Composed(Family):
 
     name: ClassVar[str] = "family-composed"
     about: ClassVar[str] = "goes for one aim in drawn places, for another under a drawn condition"
-    weight: ClassVar[int] = 2
+    weight: ClassVar[int] = 4
 
     def fresh(self) -> Noted:
         none = jnp.int32(0)  # and no step has been played before the first view

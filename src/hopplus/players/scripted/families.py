@@ -250,7 +250,7 @@ class Erratic(Family):
     )
 
     def intend(self, numbers: jax.Array, kept: Kept, view: View) -> Intent:
-        share = 0.1 + 0.8 * numbers[1]
+        share = 0.1 + 0.9 * numbers[1]
         calm = (numbers[2] < 0.5) & (self.steps(view) // whole(numbers[3], 1, 5) % 2 == 0)
         return self.after(view, self.thing(numbers[0]), noise=jnp.where(calm, 0.0, share))
 

@@ -34,7 +34,7 @@ class Weighing(Family):
     about: ClassVar[str] = (
         "goes for what is worth most by drawn weights of kinds, distance and what others do"
     )
-    weight: ClassVar[int] = 4
+    weight: ClassVar[int] = 12
 
     def fresh(self) -> Tally:
         return Tally(no_things(self.game), jnp.int32(0))
