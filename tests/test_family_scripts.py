@@ -295,8 +295,10 @@ def test_grateful_when_others_cooperate() -> None:
 def test_erratic_all_the_time_or_in_bursts() -> None:
     half = {DOWN: 0.125, RIGHT: 0.125, STAY: 0.125, HUNT_HARE: 0.625}  # a half, and a quarter of it
     for bursts, expected in ((0.9, [half] * 3), (0.1, [{HUNT_HARE: 1.0}, half, {HUNT_HARE: 1.0}])):
-        erratic = member("erratic", HUNT, HARE, 0.5, bursts, among(1, 1, 5))
+        erratic = member("erratic", HUNT, HARE, 4 / 9, bursts, among(1, 1, 5))
         assert course(HUNT, *erratic, CORNERS, [[STAY] * 3] * 2) == expected
+    anything = {act: 0.25 for act in half}
+    assert does(HUNT, *member("erratic", HUNT, HARE, 1.0, 0.9), CORNERS) == anything
 
 
 def test_lazy_and_slow() -> None:
