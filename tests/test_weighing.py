@@ -139,7 +139,7 @@ def test_it_is_drawn_more_often() -> None:
     families = tuple(scripted(f"family-{n}", HUNT) for n in ("shy", "composed", "weighing", "slow"))
     keys = jax.random.split(jax.random.key(0), 4000)
     drawn = np.asarray(jax.vmap(Mixture(families).draw)(keys))
-    np.testing.assert_allclose(np.bincount(drawn) / 4000, np.array([1, 2, 4, 1]) / 8, atol=0.03)
+    np.testing.assert_allclose(np.bincount(drawn) / 4000, np.array([1, 4, 12, 1]) / 18, atol=0.03)
     for absent in range(4):  # as without it
         rest = [one for one in range(4) if one != absent]
         fewer = Mixture(tuple(families[one] for one in rest))
