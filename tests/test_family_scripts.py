@@ -297,7 +297,7 @@ def test_erratic_all_the_time_or_in_bursts() -> None:
     for bursts, expected in ((0.9, [half] * 3), (0.1, [{HUNT_HARE: 1.0}, half, {HUNT_HARE: 1.0}])):
         erratic = member("erratic", HUNT, HARE, 4 / 9, bursts, among(1, 1, 5))
         assert course(HUNT, *erratic, CORNERS, [[STAY] * 3] * 2) == expected
-    anything = {act: 0.25 for act in half}
+    anything = dict.fromkeys(half, 0.25)
     assert does(HUNT, *member("erratic", HUNT, HARE, 1.0, 0.9), CORNERS) == anything
 
 
