@@ -43,8 +43,18 @@ ALONE = "alone.json"  # where times are kept
 WARM, TIMED = 40, 5  # updates before imagination has begun everywhere, and those that are timed
 TRIALS, TIME = 1024, 4  # of the probe: trials of an episode, and the step that is read
 PPO, HOP_PLUS = PRESETS["ppo"], PRESETS["hop-plus"]
-# As `direct-om` and `hop` learn from a search, so that rows differ in one thing.
-MCTS = replace(PRESETS["hop-plus-mcts"], distil=DistilConfig())
+
+
+def _large(preset: str) -> TrainConfig:
+    """A preset that learns from a search, with a larger one, and what came of a step as the target
+    of its values: as these presets were when the rows below were made, so that each of those
+    differs in what it says alone."""
+    config = PRESETS[preset]
+    search = replace(config.search, trees=3, simulations=50)
+    return replace(config, search=search, distil=DistilConfig())
+
+
+MCTS = _large("hop-plus-mcts")
 
 
 def _goals(**prior: Any) -> TrainConfig:
@@ -87,8 +97,8 @@ METHODS: Mapping[str, TrainConfig] = {
     "mcts-root": MCTS,  # goals are inferred at the root alone
     "mcts-fourth": _searching(infer_every=4),
     "mcts-every": _searching(infer_every=1),
-    "hop": PRESETS["hop"],
-    "direct-om": PRESETS["direct-om"],
+    "hop": _large("hop"),
+    "direct-om": _large("direct-om"),
     "one-step": PRESETS["one-step"],
 }
 GOALS: Mapping[str, TrainConfig] = {

@@ -348,7 +348,8 @@ def test_others_are_modelled_by_what_they_see() -> None:
     assert not states.present.all()
     assert len(np.unique(states.steps)) > 2
     goals = jax.random.normal(jax.random.key(1), (2, size))
-    kinds: tuple[Literal["mlp", "conv", "centred"], ...] = ("mlp", "conv", "centred")
+    kinds: tuple[Literal["mlp", "conv", "centred", "walking"], ...]
+    kinds = ("mlp", "conv", "centred", "walking")
     parts = [
         OpponentPart(game.shape, 3, actions, size, NetConfig(kind, 8, channels=2), (1.0,) * actions)
         for kind in kinds

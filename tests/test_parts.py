@@ -25,7 +25,6 @@ from hopplus.config import (
 )
 from hopplus.games import make_game
 from hopplus.models.goal import GoalCode, GoalPart
-from hopplus.models.nets import centred, convolved
 from hopplus.models.part import fit_loss
 from hopplus.recorded.dataset import Data, open_data
 from hopplus.recorded.fit import Fitter
@@ -265,29 +264,6 @@ def test_drawn_goals() -> None:
     gradient = np.asarray(jax.jit(jax.grad(first))(jnp.zeros(3)))
     assert gradient[0] > 0
     assert gradient.sum() == pytest.approx(0, abs=1e-6)
-
-
-def test_centred_planes_by_hand() -> None:
-    """The seat's cell is in the middle, the rest keeps its distance, off the board is a wall."""
-    planes = np.zeros((2, 3, 4), np.float32)  # two seats, walls, things
-    planes[1, 2, 0] = planes[0, 2, 1] = planes[1, 0, 3] = planes[0, 0, 2] = 1
-    around = np.asarray(centred(jnp.asarray(planes), 2))
-    assert around.shape == (3, 5, 3)
-    assert np.argwhere(around[..., 0]).tolist() == [[0, 2]]  # the other, a cell above
-    assert np.argwhere(around[..., 2]).tolist() == [[1, 0]]  # the thing, two to the left
-    on_board = np.zeros((3, 5), bool)
-    on_board[0:2, 0:3] = True
-    np.testing.assert_array_equal(around[..., 1], ~on_board | (np.arange(15).reshape(3, 5) == 0))
-
-
-def test_convolutions_are_those_of_jax() -> None:
-    key_planes, key_kernel = jax.random.split(jax.random.key(0))
-    planes = jax.random.normal(key_planes, (4, 5, 3))
-    kernel = jax.random.normal(key_kernel, (3, 3, 3, 6))
-    theirs = jax.lax.conv_general_dilated(
-        planes[None], kernel, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")
-    )[0]
-    np.testing.assert_allclose(convolved(planes, kernel), theirs, rtol=1e-4, atol=1e-4)
 
 
 def test_what_no_world_model_can_know_is_said() -> None:

@@ -1,6 +1,5 @@
-"""Scripted players: shortest ways against a plain search, exact distributions, and names."""
+"""Scripted players: exact distributions, and names."""
 
-from collections import deque
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -13,12 +12,10 @@ from scipy import stats
 
 from hopplus.config import ConfigError, StagHuntConfig
 from hopplus.games.game import views
-from hopplus.games.grid import MOVES
 from hopplus.games.stag_hunt import StagHunt
 from hopplus.models.sampling import draw
 from hopplus.play.seating import Seating, seat_players
 from hopplus.players.scripted import player_names, scripted
-from hopplus.players.shortest_paths import first_moves
 from hopplus.types import Act
 
 UP, DOWN, LEFT, RIGHT, STAY, STAG, HARE = range(7)
@@ -45,50 +42,6 @@ def logits_function(player: str, config: StagHuntConfig) -> Callable[[Any, int],
 def seen_first(text: str) -> Any:
     """What seat 0 sees of a board."""
     return jax.jit(lambda state: GAME.view(state, 0))(GAME.parse(text))
-
-
-def plain_first_moves(here: int, things: np.ndarray, walls: np.ndarray) -> list[bool]:
-    """The same by breadth-first search from every neighbour."""
-
-    def distance(start: tuple[int, int]) -> float:
-        todo, seen = deque([(start, 0)]), {start}
-        while todo:
-            (row, column), steps = todo.popleft()
-            if things[row, column]:
-                return steps
-            for down, right in MOVES[:4]:
-                place = (row + down, column + right)
-                inside = 0 <= place[0] < walls.shape[0] and 0 <= place[1] < walls.shape[1]
-                if inside and not walls[place] and place not in seen:
-                    seen.add(place)
-                    todo.append((place, steps + 1))
-        return np.inf
-
-    row, column = divmod(here, walls.shape[1])
-    now = distance((row, column))
-    answer = []
-    for down, right in MOVES[:4]:
-        r, c = row + down, column + right
-        inside = 0 <= r < walls.shape[0] and 0 <= c < walls.shape[1]
-        free = inside and not walls[r, c]
-        answer.append(bool(free and 0 < now < np.inf and distance((r, c)) == now - 1))
-    return answer
-
-
-@pytest.mark.parametrize("shape", [(4, 4), (3, 7), (8, 8), (2, 32)])
-def test_shortest_ways_agree_with_plain_search(shape: tuple[int, int]) -> None:
-    rng = np.random.default_rng(5)
-    boards = 150
-    walls = rng.random((boards, *shape)) < rng.choice([0.0, 0.3, 0.5], (boards, 1, 1))
-    things = (rng.random((boards, *shape)) < rng.choice([0.02, 0.2], (boards, 1, 1))) & ~walls
-    walls[:, 0, 0] = False
-    cells = [int(rng.choice(np.flatnonzero(~board))) for board in walls]
-    here = np.zeros((boards, *shape), bool)
-    here.reshape(boards, -1)[np.arange(boards), cells] = True
-    got = jax.jit(jax.vmap(first_moves))(here, things, walls)
-    expected = [plain_first_moves(*case) for case in zip(cells, things, walls, strict=True)]
-    np.testing.assert_array_equal(got, expected)
-    assert {sum(moves) for moves in expected} >= {0, 1, 2}
 
 
 def test_ties_are_broken_uniformly() -> None:

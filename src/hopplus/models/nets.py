@@ -10,8 +10,10 @@ from typing import TypeAlias
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from hopplus.config import NetConfig
+from hopplus.games.shortest_paths import steps_away
 from hopplus.types import View, ViewShape
 
 
@@ -103,7 +105,29 @@ class Centred(eqx.Module):
         return self.dense(View(around, view.legal, view.time, view.last_actions), extra)
 
 
-Body: TypeAlias = Mlp | Conv | Centred
+class Walking(eqx.Module):
+    """The same, told besides what lies how many steps away behind each move, around obstacles."""
+
+    dense: Mlp
+
+    def __init__(self, shape: ViewShape, config: NetConfig, key: jax.Array, extra: int = 0) -> None:
+        height, width, planes = shape
+        size = (2 * height - 1) * (2 * width - 1) * (planes - 1)
+        self.dense = Mlp(size, config, key, extra + (height + width) * 4 * (planes - 2))
+
+    def __call__(self, view: View, extra: jax.Array | None = None) -> jax.Array:
+        seats = view.last_actions.shape[0]
+        around = centred(view.planes.astype(jnp.float32), seats)
+        here, walls = (view.planes[..., plane] > 0 for plane in (0, seats))
+        others = np.delete(np.arange(view.planes.shape[-1]), [0, seats])
+        away = steps_away(here, view.planes[..., others] > 0, walls).astype(jnp.float32)
+        given = [away.reshape(-1)] if extra is None else [away.reshape(-1), extra]
+        return self.dense(
+            View(around, view.legal, view.time, view.last_actions), jnp.concatenate(given)
+        )
+
+
+Body: TypeAlias = Mlp | Conv | Centred | Walking
 
 
 def make_body(shape: ViewShape, config: NetConfig, key: jax.Array, extra: int = 0) -> Body:
@@ -115,6 +139,8 @@ def make_body(shape: ViewShape, config: NetConfig, key: jax.Array, extra: int = 
             return Conv(shape, config, key, extra)
         case "centred":
             return Centred(shape, config, key, extra)
+        case "walking":
+            return Walking(shape, config, key, extra)
 
 
 def first_layer(body: Body) -> Linear:

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from hopplus.config import NetConfig, TrainConfig, find_part
-from hopplus.games.game import Game, has_board
+from hopplus.games.game import Game, check_board, has_board
 from hopplus.models.goal import GoalPart
 from hopplus.models.nets import ActorCritic
 from hopplus.models.opponent import OpponentPart
@@ -131,6 +131,8 @@ class Actor:
 
 def make_actor(name: str, game: Game, config: TrainConfig, context: Context | None = None) -> Actor:
     """A learning player for a game, with the context that the configuration names or that one."""
+    if "walking" in (config.net.kind, config.opponent.net.kind, config.goal.prior.net.kind):
+        check_board(game, "a network of the kind walking")
     context = context or make_context(game, config)
     return Actor(
         name,

@@ -15,8 +15,8 @@ import numpy as np
 
 from hopplus.games.game import Game
 from hopplus.games.grid import STAY
+from hopplus.games.shortest_paths import first_moves
 from hopplus.players.scripted.script import Decision, Scripted, uniform
-from hopplus.players.shortest_paths import first_moves
 from hopplus.players.taking import things
 from hopplus.types import View
 

@@ -13,9 +13,9 @@ import jax.numpy as jnp
 
 from hopplus.games.game import Target
 from hopplus.games.grid import STAY
+from hopplus.games.shortest_paths import first_moves
 from hopplus.models.sampling import draw
 from hopplus.players.player import Around, Plain, Player, act_from
-from hopplus.players.shortest_paths import first_moves
 from hopplus.types import Act, Memory, Params, View
 
 Decision: TypeAlias = tuple[Memory, jax.Array, jax.Array]  # [A] probabilities of acts, [G] goal
