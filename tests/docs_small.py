@@ -43,7 +43,6 @@ SMALL = {
     "hopplus train": f"{_UPDATE} {_MODELS}",
     "hopplus train hop ": _SEARCH,
     "hopplus train hop-plus-mcts": _SEARCH,
-    "hopplus train direct-om": _SEARCH,
     "hopplus train one-step": _SEARCH,
     "hopplus train lola": "--ppo.minibatches 1",
     # Sixteen families are long to compile, and HOP+ is, too.
@@ -107,6 +106,7 @@ SMALL = {
     "python -m benchmarks.pretrained": "--only goal --prepare --episodes 64 --epochs 1",
     "python -m benchmarks.hop_setting": "--only ppo --steps 28672 --seeds 1 --no-references"
     " --trials 1 --trial-steps 128 --last 64",
+    "python -m benchmarks.returns": "--presets ppo --steps 12288 --seeds 1",
     "python -m benchmarks.zoo": "--help",
     "make": "--dry-run",  # what it would do; `make test` is what runs this
     "pytest": "--collect-only --quiet",  # `make test` runs them all
