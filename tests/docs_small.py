@@ -145,6 +145,9 @@ NOT_RUN = {
     "pip install .": "installs",
     "python -m benchmarks.peers --ippo ../JaxMARL/baselines/IPPO/ippo_ff_mpe.py"
     " --games 1024 16384": "needs a clone of JaxMARL; tests/test_bench_peers.py stands in",
+    "python -m benchmarks.peers --games 1024 --rounds 8": (
+        "needs JaxMARL, which may not be there; tests/test_bench_peers.py has it"
+    ),
     "pip install tensorboard": "installs",
     "pip install hopplus[jaxmarl]": "installs",
     "pip install hopplus[ray]": "installs",
