@@ -166,6 +166,10 @@ def test_evaluate_report_and_adapt(run: Path, capsys: pytest.CaptureFixture[str]
         ("train belief GAME", "nobody sees the state behind an observation"),
         ("train ppo --parts opponent traits GAME", "a model that is told traits needs a board"),
         ("train ppo --net.kind walking GAME", "a network of the kind walking needs a board"),
+        (
+            "train ppo --parts opponent --opponent.net.kind walking GAME",
+            "a network of the kind walking needs a board",
+        ),
         ("certify GAME", "name others in --against"),
         ("evaluate GAME --players stag,random", "no player is called 'stag'; there are random"),
         ("evaluate GAME --players random,switch", "no player is called 'switch'"),

@@ -6,6 +6,7 @@ import jax
 import numpy as np
 import pytest
 
+from hopplus.config import ConfigError
 from hopplus.games.grid import MOVES
 from hopplus.games.shortest_paths import first_moves, steps_away
 
@@ -89,6 +90,20 @@ def test_steps_away_agree_with_a_plain_search(shape: tuple[int, int]) -> None:
     np.testing.assert_array_equal(got, expected)
     assert np.max(expected) > 1
     assert np.array(expected)[:, 2 * max(shape) // 3 :].any()  # far ones, too
+
+
+def test_who_is_on_no_cell_is_told_nothing() -> None:
+    things, walls, _, here = boards((4, 4))
+    found = jax.jit(jax.vmap(steps_away))(np.zeros_like(here), things[..., None], walls)
+    assert things.any()
+    assert not np.asarray(found).any()
+
+
+def test_boards_that_are_too_wide_are_refused() -> None:
+    cells = np.zeros((2, 33), bool)
+    for ways in (first_moves, lambda *given: steps_away(given[0], given[1][..., None], given[2])):
+        with pytest.raises(ConfigError, match=r"at most 32 columns.*has 33"):
+            ways(cells, cells, cells)
 
 
 def test_ways_longer_than_height_and_width_are_not_told() -> None:

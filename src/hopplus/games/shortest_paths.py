@@ -7,6 +7,10 @@ Rows are packed into the bits of one number each, so that a step of a wave is a 
 import jax
 import jax.numpy as jnp
 
+from hopplus.config import ConfigError
+
+MOST_COLUMNS = 32  # bits of a number
+
 
 def first_moves(here: jax.Array, things: jax.Array, walls: jax.Array) -> jax.Array:
     """[4] bool, the moves that start a shortest way from one cell to the nearest thing.
@@ -31,7 +35,8 @@ def first_moves(here: jax.Array, things: jax.Array, walls: jax.Array) -> jax.Arr
 
 def steps_away(here: jax.Array, things: jax.Array, walls: jax.Array) -> jax.Array:
     """[H + W, 4, K] int32, how many things of each kind [H, W, K] bool lie so many steps from one
-    cell, from one step on, behind each of its four moves: those that start a shortest way there.
+    cell, from one step to H + W, behind each of its four moves: those that start a shortest way
+    there. Nothing lies anywhere for who is on no cell.
 
     Four waves spread from the cell's neighbours, and no wave comes where any has been before.
     """
@@ -56,7 +61,12 @@ def steps_away(here: jax.Array, things: jax.Array, walls: jax.Array) -> jax.Arra
 
 
 def _packed(cells: jax.Array) -> jax.Array:
-    """[..., H] uint32, a bit for each of at most 32 columns of [..., H, W] bool."""
+    """[..., H] uint32, a bit for each column of [..., H, W] bool."""
+    if cells.shape[-1] > MOST_COLUMNS:
+        raise ConfigError(
+            f"ways are found on boards of at most {MOST_COLUMNS} columns: by scripted players, and"
+            f" by networks of the kind walking; this one has {cells.shape[-1]}"
+        )
     columns = jnp.arange(cells.shape[-1], dtype=jnp.uint32)
     return (cells.astype(jnp.uint32) << columns).sum(axis=-1, dtype=jnp.uint32)
 

@@ -106,7 +106,8 @@ class Centred(eqx.Module):
 
 
 class Walking(eqx.Module):
-    """The same, told besides what lies how many steps away behind each move, around obstacles."""
+    """As `Centred`, told besides what lies how many steps away behind each move, around obstacles,
+    up to as many steps as the board is high and wide."""
 
     dense: Mlp
 

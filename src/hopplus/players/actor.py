@@ -131,7 +131,10 @@ class Actor:
 
 def make_actor(name: str, game: Game, config: TrainConfig, context: Context | None = None) -> Actor:
     """A learning player for a game, with the context that the configuration names or that one."""
-    if "walking" in (config.net.kind, config.opponent.net.kind, config.goal.prior.net.kind):
+    nets = [config.net]
+    nets += [config.opponent.net] * ("opponent" in config.parts)
+    nets += [config.goal.prior.net] * ("goal" in config.parts)
+    if any(net.kind == "walking" for net in nets):
         check_board(game, "a network of the kind walking")
     context = context or make_context(game, config)
     return Actor(

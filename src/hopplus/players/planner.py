@@ -93,7 +93,7 @@ class Planner(Around):
             found = replace(found, value=jnp.where(params.trusts, found.value, leaf.value))
         action = jnp.argmax(logits) if self.actor.greedy else draw(key_act, jnp.exp(logits))
         goal = jnp.zeros(self.actor.goal_size)
-        # Seldom the search's own: with few draws of what the others do it hopes for luck.
+        # The search's own, with few draws of what the others do, hopes for luck.
         value = found.value if self.shows_own else leaf.value
         act = act_from(logits, action, value, goal, root.inferred)
         return root.memory, act, grown
