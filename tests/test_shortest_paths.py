@@ -3,6 +3,7 @@
 from collections import deque
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -100,7 +101,7 @@ def test_who_is_on_no_cell_is_told_nothing() -> None:
 
 
 def test_boards_that_are_too_wide_are_refused() -> None:
-    cells = np.zeros((2, 33), bool)
+    cells = jnp.zeros((2, 33), bool)
     for ways in (first_moves, lambda *given: steps_away(given[0], given[1][..., None], given[2])):
         with pytest.raises(ConfigError, match=r"at most 32 columns.*has 33"):
             ways(cells, cells, cells)
