@@ -27,8 +27,7 @@ class NetConfig(Settings):
     prefix: ClassVar[str] = "net."
     kind: Literal["mlp", "conv", "centred", "walking"] = "mlp"
     """Dense layers, a 3x3 convolution below them, dense layers over the board as seen from the
-    seat's own cell, or walking: these, told besides how many steps away things are behind each
-    move, around obstacles, up to as many as the board is high and wide."""
+    seat's own cell, or walking: told besides how many steps away things are behind each move."""
     hidden: Annotated[int, Between(1, 8192)] = 64
     """Width of the dense layers."""
     layers: Annotated[int, Between(1, 16)] = 2
