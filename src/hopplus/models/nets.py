@@ -109,23 +109,18 @@ class Walking(eqx.Module):
     """As `Centred`, told besides what lies how many steps away behind each move, around obstacles,
     up to as many steps as the board is high and wide."""
 
-    dense: Mlp
+    dense: Centred
 
     def __init__(self, shape: ViewShape, config: NetConfig, key: jax.Array, extra: int = 0) -> None:
         height, width, planes = shape
-        size = (2 * height - 1) * (2 * width - 1) * (planes - 1)
-        self.dense = Mlp(size, config, key, extra + (height + width) * 4 * (planes - 2))
+        self.dense = Centred(shape, config, key, extra + (height + width) * 4 * (planes - 2))
 
     def __call__(self, view: View, extra: jax.Array | None = None) -> jax.Array:
         seats = view.last_actions.shape[0]
-        around = centred(view.planes.astype(jnp.float32), seats)
         here, walls = (view.planes[..., plane] > 0 for plane in (0, seats))
         others = np.delete(np.arange(view.planes.shape[-1]), [0, seats])
-        away = steps_away(here, view.planes[..., others] > 0, walls).astype(jnp.float32)
-        given = [away.reshape(-1)] if extra is None else [away.reshape(-1), extra]
-        return self.dense(
-            View(around, view.legal, view.time, view.last_actions), jnp.concatenate(given)
-        )
+        away = steps_away(here, view.planes[..., others] > 0, walls).astype(jnp.float32).reshape(-1)
+        return self.dense(view, away if extra is None else jnp.concatenate([away, extra]))
 
 
 Body: TypeAlias = Mlp | Conv | Centred | Walking
@@ -146,7 +141,7 @@ def make_body(shape: ViewShape, config: NetConfig, key: jax.Array, extra: int = 
 
 def first_layer(body: Body) -> Linear:
     """The layer that reads whatever else is given."""
-    return (body if isinstance(body, Mlp) else body.dense).dense.layers[0]
+    return body.dense.layers[0] if isinstance(body, Mlp) else first_layer(body.dense)
 
 
 def convolved(planes: jax.Array, kernel: jax.Array) -> jax.Array:
