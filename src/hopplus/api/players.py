@@ -16,7 +16,7 @@ from hopplus.games import make_game
 from hopplus.games.game import Game, has_board
 from hopplus.learning.from_run import run_players
 from hopplus.planning.dynamics import observe
-from hopplus.play.introspection import Telling, predict_others
+from hopplus.play.introspection import Telling, predict_others, predicts
 from hopplus.play.lineup import fitting
 from hopplus.play.names import read_run_name
 from hopplus.play.trained import Trained, named, read_player
@@ -40,9 +40,9 @@ def _decide(
     """As `_act`, with [N - 1, A] what its models say of the others, if it has any."""
     teller = Telling(player) if isinstance(player, Planner) else player
     memory, act = teller.act(params, memory, view, key)
-    if params.opponents is None or not has_board(game):
-        return memory, act, None
     actor = player.actor if isinstance(player, Planner) else player
+    if not predicts(actor, params) or not has_board(game):
+        return memory, act, None
     known = act.inferred[: actor.context.size]
     legal = observe(game, view).legal
     return memory, act, predict_others(actor, params, view, legal, known)

@@ -45,6 +45,7 @@ from hopplus.config.models import PretrainGoal as PretrainGoal
 from hopplus.config.models import PretrainOpponent as PretrainOpponent
 from hopplus.config.models import PretrainWorld as PretrainWorld
 from hopplus.config.models import TraitsConfig as TraitsConfig
+from hopplus.config.models import TypesConfig as TypesConfig
 from hopplus.config.models import WorldConfig as WorldConfig
 from hopplus.config.plain import change as change
 from hopplus.config.plain import differing as differing

@@ -104,6 +104,21 @@ class TraitsConfig(Settings):
 
 
 @dataclass(frozen=True)
+class TypesConfig(Settings):
+    """Which of the players that one has learned among each other is like."""
+
+    prefix: ClassVar[str] = "types."
+    members: Annotated[int, Between(1, 65536)] = 256
+    """Members of families that each other is held against, as many of each as it is often drawn."""
+    slip: Annotated[float, Above(0, 1)] = 0.05
+    """Share of their acts that may be any, so that no single act decides."""
+    change: Annotated[float, Above(0, 1)] = 0.002
+    """Chance with each act that an other is someone else from now on."""
+    rhythm: bool = True
+    """Allow for rest: whoever wants to move may stay, by a rhythm that is found out."""
+
+
+@dataclass(frozen=True)
 class OpponentConfig(Settings):
     """A model of what another player does."""
 

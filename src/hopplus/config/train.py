@@ -28,7 +28,7 @@ from hopplus.config.check import (
 )
 from hopplus.config.game import GameConfig
 from hopplus.config.games import default_game
-from hopplus.config.models import BeliefConfig, MemoryConfig, NetConfig, TraitsConfig
+from hopplus.config.models import BeliefConfig, MemoryConfig, NetConfig, TraitsConfig, TypesConfig
 from hopplus.config.search import DistilConfig, SearchConfig
 from hopplus.config.social import InequityConfig, InfluenceConfig, LolaConfig
 
@@ -137,6 +137,7 @@ class TrainConfig(Settings):
     goal: GoalLearnerConfig = field(default_factory=GoalLearnerConfig)
     belief: BeliefConfig = field(default_factory=BeliefConfig)
     traits: TraitsConfig = field(default_factory=TraitsConfig)
+    types: TypesConfig = field(default_factory=TypesConfig)
     liam: LiamConfig = field(default_factory=LiamConfig)
     opponent: OpponentLearnerConfig = field(default_factory=OpponentLearnerConfig)
     world: WorldLearnerConfig = field(default_factory=WorldLearnerConfig)
@@ -146,17 +147,16 @@ class TrainConfig(Settings):
     memory: MemoryConfig = field(default_factory=MemoryConfig)
     context: str | None = None
     """What a player makes of the others, for its policy and its models of them: a name of the table
-    (none, recurrent, goals, belief, traits, liam, oracle, episodes, record) or module:attribute, or
-    several joined with a plus (oracle+recurrent); when not given, by --memory.kind and --parts."""
+    (none, recurrent, goals, belief, traits, types, liam, oracle, episodes, record), one's own as
+    module:attribute, or several (oracle+recurrent); if not given, by --memory.kind and --parts."""
     trial: Annotated[int, Between(1, FOR_EVER)] = 1
     """Episodes of a trial, against the same co-players."""
     seats: str | None = None
     """Who sits where: learn, a scripted player or one's own (module:function), a run's (runs/a,
     runs/a@2, runs/a#1~0.5@2: seed, stage, seat) or an exported player; all learn when not given."""
     train_against: Literal["all", "conditional", "population"] | None = None
-    """Who is drawn for each trial for all seats but the first, which learns: the game's own
-    co-players (all), also those who remember the trial (conditional), or members of families
-    (population). hopplus list players names them."""
+    """Who is drawn for each trial for all seats but the first, which learns: the game's own (all),
+    also those who remember the trial (conditional), or families (population). See list players."""
     held_out: tuple[str, ...] = ()
     """Families of the population that are not met, to be tried among later."""
     co_play: tuple[str, ...] = ()

@@ -14,7 +14,7 @@ from hopplus.config import SearchConfig
 from hopplus.diagnosis.models.classes import calibration_error, describe_bins
 from hopplus.evaluation.trials import Names, Trials, make_trials
 from hopplus.games.game import Game, views
-from hopplus.play.introspection import actor_of, predict_others
+from hopplus.play.introspection import actor_of, predict_others, predicts
 from hopplus.play.rollout import rollout, start
 from hopplus.play.trained import Trained
 from hopplus.players.actor import Actor
@@ -52,7 +52,7 @@ def foresee(
     true, acts = jnp.exp(now.act.logits[order[1:]]), now.act.action[order[1:]]  # [M, A], [M]
     choices = legal[1:].sum(axis=1)
     counts = now.present[order[1:]] & (choices > 1)
-    if player_params.opponents is None:
+    if not predicts(actor, player_params):
         nothing = jnp.zeros(len(acts))
         return Foreseen(counts & False, nothing, true.max(axis=1), nothing, nothing, counts)
     view: View = jax.tree.map(lambda leaf: leaf[seat], seen)

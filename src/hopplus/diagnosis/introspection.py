@@ -19,7 +19,7 @@ from hopplus.diagnosis.foresight import foresee
 from hopplus.diagnosis.probe import fit_probe
 from hopplus.evaluation.trials import Trials, make_trials, mixtures
 from hopplus.games.game import Game
-from hopplus.play.introspection import actor_of
+from hopplus.play.introspection import actor_of, predicts
 from hopplus.play.rollout import rollout, start
 from hopplus.play.trained import Trained
 from hopplus.players.parameters import PlayerParams
@@ -84,7 +84,7 @@ def introspect(
     bags = list(combinations_with_replacement(range(kinds), others))
     held = [np.all(np.sort(drawn, axis=1) == bag, axis=1) for bag in bags]
     counts = seen.counts & (seen.episode < episodes)[..., None]
-    models = focal.params.opponents is not None
+    models = predicts(focal.actor, focal.params)
 
     def by_lineup(figure: np.ndarray) -> np.ndarray:
         return np.array([figure[:, games][counts[:, games]].mean() for games in held])

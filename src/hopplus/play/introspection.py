@@ -41,14 +41,23 @@ def actor_of(player: Player) -> Actor | None:
     return None
 
 
+def predicts(actor: Actor, player_params: PlayerParams) -> bool:
+    """Whether a player says what the others will do."""
+    foretold = actor.context.foretold(jnp.zeros(actor.context.size))
+    return player_params.opponents is not None or foretold is not None
+
+
 def predict_others(
     actor: Actor, player_params: PlayerParams, view: View, legal: jax.Array, inferred: jax.Array
 ) -> jax.Array:
-    """[N - 1, A] how likely each other is to act so, by the player's models of them; from the view,
-    everyone's legal actions [N, A], own first, and what is inferred [J].
+    """[N - 1, A] how likely each other is to act so, as the player's context says, or else by its
+    models of them; from the view, everyone's legal actions [N, A], own first, and what is inferred
+    [J].
 
     Where the context is chances of their goals, over all of these.
     """
+    if (foretold := actor.context.foretold(inferred)) is not None:
+        return foretold
     assert player_params.opponents is not None
     goals, models = actor.context.about_others(inferred), player_params.opponents
     if not actor.context.gives_chances:

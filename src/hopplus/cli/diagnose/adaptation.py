@@ -17,6 +17,7 @@ from hopplus.diagnosis.player_faults import PLAYER_FAULTS, build_in
 from hopplus.evaluation.adaptation import lineups
 from hopplus.games import make_game
 from hopplus.learning.from_run import find_background_players
+from hopplus.play.introspection import predicts
 from hopplus.presets import PRESETS
 from hopplus.report.pages.adaptation import introspection_sections
 from hopplus.report.pages.foresight import foresight_sections
@@ -66,7 +67,8 @@ class DiagnoseAdaptation:
         times = [time for time in TIMES if time < game.horizon]
         wanted = lineups(self.against, game)
         background = find_background_players([name for lineup in wanted for name in lineup])
-        if wanted and any(one[min(one)].params.opponents is None for one in subject.players):
+        first = [one[min(one)] for one in subject.players]
+        if wanted and not all(predicts(one.actor, one.params) for one in first):
             raise ConfigError(f"--against asks for models of others, and {subject.name} has none")
         seeds, foreseen = [], []
         total, busy = len(subject.players), "busy with the first"

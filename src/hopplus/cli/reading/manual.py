@@ -225,6 +225,7 @@ def _idle(config: TrainConfig) -> Callable[[str], bool]:
         "search": searches,
         "distil": searches,
         "memory": remembers,
+        "types": "types" in config.context_names,
     }
     switches = {"--search.simulations", "--memory.kind"}
     # What a search finds is learned by cross-entropy, which has no ratio to clip and no bonus.

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from hopplus.games.game import Game, views
-from hopplus.play.introspection import actor_of, predict_others, telling
+from hopplus.play.introspection import actor_of, predict_others, predicts, telling
 from hopplus.play.lineup import Lineup
 from hopplus.play.rollout import Play, rollout, states_after
 from hopplus.play.seating import Seating, Sitter
@@ -144,7 +144,7 @@ def watch_steps(
         each = jnp.stack([_expected(one, seat, view, inferred, seen.legal) for one in someone])
         chosen = jax.nn.one_hot(choices[:, seat], len(someone))  # [B, options]
         expected.append(jnp.einsum("bk,ktboa->tboa", chosen, each, precision="highest"))
-        models = [actor_of(one) is not None and own.opponents is not None for one, own in someone]
+        models = [bool((actor := actor_of(one)) and predicts(actor, own)) for one, own in someone]
         modelled.append(jnp.asarray(models)[choices[:, seat]])
     return plays_after, Watched(
         trajectory=replace(trajectory, memory=()),
@@ -162,7 +162,7 @@ def _expected(
     """[T, B, N, A] what someone who sits in a seat expects of the others, by their seats; zero of
     itself, and of all without models of them."""
     actor = actor_of(one.player)
-    if actor is None or one.params.opponents is None:
+    if actor is None or not predicts(actor, one.params):
         return jnp.zeros(legal.shape)
 
     def at(view: View, inferred: jax.Array, legal: jax.Array) -> jax.Array:

@@ -85,6 +85,11 @@ class Context:
         """[N - 1, G] what models of the others are told of each; G may be 0."""
         raise NotImplementedError
 
+    def foretold(self, context: jax.Array) -> jax.Array | None:
+        """[N - 1, A] how likely each other is to act so next; None where only models of them say
+        that."""
+        return None
+
     def known_later(self, context: jax.Array, outcome: Outcome, seats: np.ndarray) -> jax.Array:
         """[T, B, n, size] what models of the others learn with in place of the context of these
         learning seats, now that it is known how things went on."""

@@ -92,6 +92,11 @@ class JoinedContext(Context):
         one, place = self._telling
         return one.about_others(context[place])
 
+    def foretold(self, context: jax.Array) -> jax.Array | None:
+        parts = jnp.split(context, self._ends[:-1], axis=-1)
+        said = self._each(lambda one, part: one.foretold(part), tuple(parts))
+        return next((one for one in said if one is not None), None)
+
     def known_later(self, context: jax.Array, outcome: Outcome, seats: np.ndarray) -> jax.Array:
         parts = tuple(jnp.split(context, self._ends[:-1], axis=-1))
         later = self._each(lambda one, part: one.known_later(part, outcome, seats), parts)

@@ -16,6 +16,7 @@ from hopplus.players.context.oracle import OracleContext
 from hopplus.players.context.record import RecordContext
 from hopplus.players.context.recurrent import RecurrentContext
 from hopplus.players.context.traits import TraitsContext
+from hopplus.players.context.types import TypesContext
 from hopplus.players.scripted import mixed_names, scripted
 from hopplus.registry import Registry
 
@@ -44,32 +45,55 @@ def _make_traits(game: Game, config: TrainConfig) -> Context:
     return TraitsContext(config.game, config.traits)
 
 
+def _make_types(game: Game, config: TrainConfig) -> Context:
+    if game.hidden:
+        raise ConfigError(f"types are told apart on the whole board, but nobody sees {game.hidden}")
+    check_board(game, "a context that holds others against known players")
+    if "imagination" in config.parts:
+        raise ConfigError("--context types remembers too much of each step for imagination to keep")
+    met = dict.fromkeys(name for names in _drawn(game, config) for name in names)
+    known = tuple(name for name in met if _is_script(game, name))
+    return TypesContext(
+        config.game, config.types, known or mixed_names(game, "population", config.held_out)
+    )
+
+
 def _make_liam(game: Game, config: TrainConfig) -> Context:
     actions = len(game.action_names)
     return LiamContext(game.shape, game.seats, actions, config.liam, has_board(game))
 
 
 def _make_oracle(game: Game, config: TrainConfig) -> Context:
+    drawn = _drawn(game, config)
+    everyone = {name for names in drawn for name in names}
+    return tell_all(game, max(map(len, drawn)), everyone)
+
+
+def _drawn(game: Game, config: TrainConfig) -> list[tuple[str, ...]]:
+    """The names of whom one may sit with, by their seats or those of all of them."""
     if config.train_against:
-        drawn = [mixed_names(game, config.train_against, config.held_out)]
-    else:
-        drawn = [tuple(name.split(MIXED)) for name in (config.seats or "").split(",")]
-    everyone = {name.strip() for names in drawn for name in names}
-    return tell_all(game, max(map(len, drawn)), everyone - {"learn"})
+        return [mixed_names(game, config.train_against, config.held_out)]
+    seats = [seat.split(MIXED) for seat in (config.seats or "").split(",")]
+    return [tuple(n.strip() for n in names if n.strip() not in ("", "learn")) for names in seats]
 
 
 def tell_all(game: Game, kinds: int, names: Collection[str]) -> OracleContext:
     """Which of so many kinds the others are, of these names; and what they are after, if any of
     them remembers the trial."""
 
-    def remembers(name: str) -> bool:
-        try:
-            return scripted(name, game).carries
-        except ConfigError:  # it has learned: what it is after, it does not say
-            return False
-
-    goals = len(game.targets) if any(map(remembers, names)) else 0
+    # Of one that has learned nobody knows what it is after: it does not say.
+    remembers = (_is_script(game, name) and scripted(name, game).carries for name in names)
+    goals = len(game.targets) if any(remembers) else 0
     return OracleContext(game.seats - 1, kinds, goals)
+
+
+def _is_script(game: Game, name: str) -> bool:
+    """Whether that is a player that has not learned."""
+    try:
+        scripted(name, game)
+    except ConfigError:
+        return False
+    return True
 
 
 def _make_episodes(game: Game, config: TrainConfig) -> Context:
@@ -91,6 +115,7 @@ CONTEXTS: Registry[MakeContext] = Registry(
         "goals": _make_goals,
         "belief": _make_belief,
         "traits": _make_traits,
+        "types": _make_types,
         "liam": _make_liam,
         "oracle": _make_oracle,
         "episodes": _make_episodes,

@@ -78,7 +78,10 @@ class Family(Scripted):
         return True
 
     def start(self) -> Member:
-        return Member(jnp.full(NUMBERS, -1.0), self.fresh())
+        return self.member(jnp.full(NUMBERS, -1.0))
+
+    def member(self, numbers: jax.Array) -> Member:
+        return Member(numbers, self.fresh())
 
     def carry(self, memory: Member, view: View) -> Member:
         kept = self.notice(memory.numbers, memory.kept, view)  # the last acts: nobody acts after
@@ -93,6 +96,10 @@ class Family(Scripted):
     def decide(self, memory: Member, view: View, key: jax.Array) -> Decision:
         memory, intent = self.step(memory, view, jax.random.uniform(key, (NUMBERS,)))
         return memory, *self.carry_out(view, intent)
+
+    def expected(self, memory: Member, view: View) -> tuple[Member, jax.Array]:
+        memory, intent = self.step(memory, view, memory.numbers)
+        return memory, self.carry_out(view, intent)[0]
 
     def carry_out(self, view: View, intent: Intent) -> tuple[jax.Array, jax.Array]:
         """[A] probabilities and [K] goal: the first moves of the shortest ways to the nearest thing

@@ -29,9 +29,18 @@ class Scripted(Plain):
         """Whether `decide` draws anything itself."""
         return False
 
+    def member(self, numbers: jax.Array) -> Memory:
+        """The memory before a trial of the one that these numbers stand for, where many have the
+        name."""
+        return self.start()
+
     def decide(self, memory: Memory, view: View, key: jax.Array) -> Decision:
         """What it does, and what it is after."""
         raise NotImplementedError
+
+    def expected(self, memory: Memory, view: View) -> tuple[Memory, jax.Array]:
+        """The memory and [A] probabilities of acts, of one that has drawn already what it draws."""
+        return self.decide(memory, view, jax.random.key(0))[:2]
 
     def act(self, params: Params, memory: Memory, view: View, key: jax.Array) -> tuple[Memory, Act]:
         key_decide = key

@@ -1,0 +1,56 @@
+"""When does somebody rest? By what it did in its last acts, whatever the rhythm.
+
+Chains that look at none to five of the last acts each count how often a rest came next, and are
+believed by how well each has foretold so far: a mixture of Markov chains, as in universal coding.
+"""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+CHAINS = 6  # the longest looks at one less of the last acts
+FORGOTTEN = 0.02  # share with which any chain may be the best one from now on
+
+
+class Rhythm(eqx.Module):
+    """What was seen of one player."""
+
+    counts: jax.Array  # [CHAINS, 2**(CHAINS - 1), 2] float32, acts and rests after each past
+    weights: jax.Array  # [CHAINS] float32, log-chances
+    past: jax.Array  # [] int32, a bit for each of the last acts, set for a rest
+
+    @property
+    def chances(self) -> jax.Array:
+        """[CHAINS] that it rests next, by each of them."""
+        counts = self.counts[jnp.arange(CHAINS), self._pasts]
+        return counts[:, 1] / counts.sum(axis=1)
+
+    @property
+    def chance(self) -> jax.Array:
+        """[] that it rests next."""
+        return jax.nn.softmax(self.weights) @ self.chances
+
+    @property
+    def _pasts(self) -> jax.Array:
+        """[CHAINS] int32 what each of them looks at."""
+        return self.past & ((1 << jnp.arange(CHAINS)) - 1)
+
+    def after(self, rests: jax.Array) -> "Rhythm":
+        """It rests [] bool, or acts."""
+        told = jnp.log(jnp.where(rests, self.chances, 1 - self.chances))
+        weights = shared(self.weights + told, jnp.full(CHAINS, -jnp.log(CHAINS)), FORGOTTEN)
+        counts = self.counts.at[jnp.arange(CHAINS), self._pasts, rests.astype(int)].add(1.0)
+        return Rhythm(counts, weights, (self.past << 1 | rests) & (2 ** (CHAINS - 1) - 1))
+
+
+def unknown_rhythm() -> Rhythm:
+    """Before anything was seen: half a rest and half an act after every past."""
+    counts = jnp.full((CHAINS, 2 ** (CHAINS - 1), 2), 0.5)
+    return Rhythm(counts, jnp.full(CHAINS, -jnp.log(CHAINS)), jnp.int32(0))
+
+
+def shared(weights: jax.Array, prior: jax.Array, share: float) -> jax.Array:
+    """[P] log-chances made to sum to one, a share of which is given back to the prior [P]: what has
+    become true lately is not ruled out by what was before."""
+    kept = jax.nn.log_softmax(weights) + jnp.log1p(-share)
+    return jnp.logaddexp(kept, prior + jnp.log(share))

@@ -1,0 +1,196 @@
+"""Whom is each other like, of those that one has learned among? Type-based reasoning (as in HBA,
+Albrecht and Ramamoorthy 2013), kept by the rules of probability.
+
+Each other is held against many known players: members of every family, drawn beforehand, and every
+other script that the run may have met. Given what it has seen, each of them has exact chances of
+every act; who acts as it was likely to gains weight by Bayes' rule. What an other does next is
+foretold by all of them together. Nothing is learned.
+
+Three things keep strangers from being taken for someone firmly and wrongly: a share of all acts may
+be any, anyone may be someone else from the next act on, and whoever means to move may rest instead,
+by a rhythm that is found out.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from hopplus.config import ConfigError, TypesConfig
+from hopplus.games.game import views
+from hopplus.games.grid import STAY
+from hopplus.players.context.reader import GameReader
+from hopplus.players.context.rhythm import Rhythm, shared, unknown_rhythm
+from hopplus.players.scripted import Scripted, scripted
+from hopplus.players.scripted.family import NUMBERS, Family
+from hopplus.players.scripted.script import uniform
+from hopplus.types import Memory, Params, View
+
+RESTS = (0.9, 0.1)  # chances beforehand that an other never rests but where it means to, or may
+UNSURE = 0.01  # share with which either may be so from now on
+LEAST = 1e-4  # chance of an act that nobody would have done
+
+
+class Known(eqx.Module):
+    """What is known of one other; P players that it is held against, of T names."""
+
+    members: tuple[Memory, ...]  # [T] of [members, ...] what each of them would remember
+    weights: jax.Array  # [P] float32, log-chances that it is like each
+    expected: jax.Array  # [P, A] float32, chances of its next act if it is
+    rhythm: Rhythm
+    rests: jax.Array  # [2] float32, log-chances that it never rests, and that it may
+
+
+@dataclass(frozen=True)
+class TypesContext(GameReader):
+    """The policy is told how likely each other is to act so next, which name it goes by, and
+    whether it rests at times; models of the others are told the same."""
+
+    config: TypesConfig
+    names: tuple[str, ...]
+
+    @cached_property
+    def _scripts(self) -> tuple[Scripted, ...]:
+        found: list[Scripted] = []
+        for name in self.names:
+            one: Any = scripted(name, self._game)
+            if not isinstance(one, Family) and getattr(one, "uses_chance", True):
+                raise ConfigError(f"--context types cannot tell what {name} draws")
+            found.append(one)
+        return tuple(found)
+
+    @cached_property
+    def _numbers(self) -> tuple[np.ndarray, ...]:
+        """[T] of [members, NUMBERS] which members of each there are: every number of one is spread
+        evenly over them."""
+        shares = np.array([one.weight if isinstance(one, Family) else 0 for one in self._scripts])
+        counts = np.maximum(1, self.config.members * shares // max(1, shares.sum()))
+        rng = np.random.default_rng(0)  # anybody else's would do as well
+        found = []
+        for count in counts:
+            places = rng.permuted(np.tile(np.arange(count), (NUMBERS, 1)), axis=1).T
+            numbers = ((places + rng.random(places.shape)) / count).astype(np.float32)
+            found.append(np.minimum(numbers, 1 - 2.0**-24))
+        return tuple(found)
+
+    @cached_property
+    def _prior(self) -> np.ndarray:
+        """[P] log-chances of each before anything was seen: as often as it is drawn."""
+        shares = np.array([one.weight if isinstance(one, Family) else 1 for one in self._scripts])
+        counts = np.array([len(one) for one in self._numbers])
+        return np.log(np.repeat(shares / shares.sum() / counts, counts)).astype(np.float32)
+
+    @property
+    def _actions(self) -> int:
+        return len(self._game.action_names)
+
+    @property
+    def size(self) -> int:
+        return self.others * (self._actions + len(self.names) + 1)
+
+    @property
+    def carries(self) -> bool:
+        return True
+
+    def start(self) -> Known:
+        def begun(one: Scripted, numbers: np.ndarray) -> Memory:
+            return jax.vmap(one.member)(jnp.asarray(numbers))
+
+        each = zip(self._scripts, self._numbers, strict=True)
+        known = Known(
+            members=tuple(begun(*one) for one in each),
+            weights=jnp.asarray(self._prior),
+            expected=jnp.zeros((len(self._prior), self._actions)),
+            rhythm=unknown_rhythm(),
+            rests=jnp.log(jnp.asarray(RESTS)),
+        )
+        return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (self.others, *leaf.shape)), known)
+
+    def carry(self, memory: Known, view: View) -> Known:
+        kept, seen = self._learned(memory, view), self._seen(view)
+
+        def next_episode(one: Scripted, numbers: np.ndarray, members: Memory) -> Memory:
+            if one.carries:
+                each = jax.vmap(one.carry, in_axes=(0, None))
+                return jax.vmap(each)(members, seen)
+            fresh = jax.vmap(one.member)(jnp.asarray(numbers))
+            return jax.tree.map(lambda new, old: jnp.broadcast_to(new, old.shape), fresh, members)
+
+        each = zip(self._scripts, self._numbers, kept.members, strict=True)
+        members = tuple(next_episode(*one) for one in each)
+        return eqx.tree_at(lambda one: one.members, kept, members)
+
+    def infer(self, params: Params, memory: Known, view: View) -> tuple[Known, jax.Array]:
+        kept = self._learned(memory, view)
+        there = (view.planes[..., 1 : self.others + 1] > 0).any(axis=(0, 1))
+        kept = jax.vmap(self._await)(kept, self._seen(view), there)
+        return kept, jax.vmap(self._told)(kept).reshape(-1)
+
+    def about_others(self, context: jax.Array) -> jax.Array:
+        return context.reshape(self.others, -1)
+
+    def foretold(self, context: jax.Array) -> jax.Array:
+        return self.about_others(context)[:, : self._actions]
+
+    def _seen(self, view: View) -> View:
+        """[N - 1, ...] what the others see."""
+        everyone = views(self._game, self._game.seen(view))
+        others: View = jax.tree.map(lambda leaf: leaf[1:], everyone)
+        return others
+
+    def _await(self, known: Known, view: View, there: jax.Array) -> Known:
+        """What an other would do now with this view, if it is like each."""
+
+        def of(one: Scripted, members: Memory) -> tuple[Memory, jax.Array]:
+            return jax.vmap(one.expected, in_axes=(0, None))(members, view)
+
+        each = zip(self._scripts, known.members, strict=True)
+        members, chances = zip(*(of(*one) for one in each), strict=True)
+        slip = self.config.slip
+        expected = (1 - slip) * jnp.concatenate(chances) + slip * uniform(view.legal)
+        new, old = (members, expected), (known.members, known.expected)
+        new = jax.tree.map(lambda a, b: jnp.where(there, a, b), new, old)
+        return eqx.tree_at(lambda one: (one.members, one.expected), known, new)
+
+    def _learned(self, memory: Known, view: View) -> Known:
+        """What is known of the others after their last acts."""
+
+        def of(known: Known, act: jax.Array) -> Known:
+            ways = self._ways(known)[:, :, jnp.maximum(act, 0)]  # [2, P]
+            each = jnp.maximum(jax.nn.softmax(known.rests) @ ways, LEAST)
+            both = jnp.maximum(ways @ jax.nn.softmax(known.weights), LEAST)
+            prior, change = jnp.asarray(self._prior), self.config.change
+            after = Known(
+                members=known.members,
+                weights=shared(known.weights + jnp.log(each), prior, change),
+                expected=known.expected,
+                rhythm=known.rhythm.after(act == STAY),
+                rests=shared(known.rests + jnp.log(both), jnp.log(jnp.asarray(RESTS)), UNSURE),
+            )
+            return jax.tree.map(lambda a, b: jnp.where(act >= 0, a, b), after, known)
+
+        return jax.vmap(of)(memory, view.last_actions[1:])
+
+    def _ways(self, known: Known) -> jax.Array:
+        """[2, P, A] chances of an other's next act if it is like each, and never rests, or may."""
+        plain = known.expected
+        if not self.config.rhythm:
+            return jnp.stack([plain, plain])
+        rest = known.rhythm.chance
+        moving = plain.at[:, STAY].set(0.0)
+        moving = moving / jnp.maximum(moving.sum(axis=1, keepdims=True), LEAST)
+        resting = ((1 - rest) * moving).at[:, STAY].set(rest)
+        means_to_stay = plain[:, STAY] >= 0.5
+        return jnp.stack([plain, jnp.where(means_to_stay[:, None], plain, resting)])
+
+    def _told(self, known: Known) -> jax.Array:
+        """[A + T + 1] of one other: its next act, its name, and whether it rests at times."""
+        weights, rests = jax.nn.softmax(known.weights), jax.nn.softmax(known.rests)
+        acts = jnp.einsum("r,rpa,p->a", rests, self._ways(known), weights, precision="highest")
+        ends = np.cumsum([len(one) for one in self._numbers])
+        named = jnp.diff(jnp.cumsum(weights)[ends - 1], prepend=0.0)
+        return jnp.concatenate([acts, named, rests[1:]])
