@@ -11,6 +11,7 @@ be any, anyone may be someone else from the next act on, and whoever means to mo
 by a rhythm that is found out.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -115,8 +116,7 @@ class TypesContext(GameReader):
 
         def next_episode(one: Scripted, numbers: np.ndarray, members: Memory) -> Memory:
             if one.carries:
-                each = jax.vmap(one.carry, in_axes=(0, None))
-                return jax.vmap(each)(members, seen)
+                return jax.vmap(_over_members(one.carry, numbers))(members, seen)
             fresh = jax.vmap(one.member)(jnp.asarray(numbers))
             return jax.tree.map(lambda new, old: jnp.broadcast_to(new, old.shape), fresh, members)
 
@@ -145,10 +145,10 @@ class TypesContext(GameReader):
     def _await(self, known: Known, view: View, there: jax.Array) -> Known:
         """What an other would do now with this view, if it is like each."""
 
-        def of(one: Scripted, members: Memory) -> tuple[Memory, jax.Array]:
-            return jax.vmap(one.expected, in_axes=(0, None))(members, view)
+        def of(one: Scripted, numbers: np.ndarray, members: Memory) -> tuple[Memory, jax.Array]:
+            return _over_members(one.expected, numbers)(members, view)
 
-        each = zip(self._scripts, known.members, strict=True)
+        each = zip(self._scripts, self._numbers, known.members, strict=True)
         members, chances = zip(*(of(*one) for one in each), strict=True)
         slip = self.config.slip
         expected = (1 - slip) * jnp.concatenate(chances) + slip * uniform(view.legal)
@@ -194,3 +194,8 @@ class TypesContext(GameReader):
         ends = np.cumsum([len(one) for one in self._numbers])
         named = jnp.diff(jnp.cumsum(weights)[ends - 1], prepend=0.0)
         return jnp.concatenate([acts, named, rests[1:]])
+
+
+def _over_members(ask: Callable[..., Any], numbers: np.ndarray) -> Callable[..., Any]:
+    """The same of all members, one view for all; also of those who remember nothing."""
+    return jax.vmap(ask, in_axes=(0, None), axis_size=len(numbers))
