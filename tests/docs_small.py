@@ -50,6 +50,7 @@ SMALL = {
     "hopplus train ppo-population": f"--held-out {_MOST}",
     "hopplus train belief --parts opponent belief world imagination": f"--held-out {_MOST}",
     "hopplus train ppo-memory --context recurrent+record": f"--held-out {_MOST}",
+    "hopplus train ppo --context types": f"--held-out {_MOST}",
     f"hopplus train ppo-memory --game.size 8 {_WIDE} --train-against population --trial 5 --seeds 5"
     " --steps": f"--held-out {_MOST}",
     "hopplus train ppo --game jaxmarl": "--game.horizon 16",  # else no episode would end
@@ -103,6 +104,10 @@ SMALL = {
     " --commands seats value-loss --episodes 500 --steps 8192",
     "python -m benchmarks.methods": "--only ppo --steps 4096 --seeds 1",
     "python -m benchmarks.methods --only parts": "--only blind --steps 32768 --trials 4",
+    "python -m benchmarks.methods --time": "--only blind",
+    "python -m benchmarks.methods --as-long-as": (
+        "--as-long-as blind --only blind --steps 32768 --trials 4"
+    ),
     "python -m benchmarks.pretrained": "--only goal --prepare --episodes 64 --epochs 1",
     "python -m benchmarks.hop_setting": "--only ppo --steps 28672 --seeds 1 --no-references"
     " --trials 1 --trial-steps 128 --last 64",
