@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from hopplus.config import NetConfig, PPOConfig, StagHuntConfig, TrainConfig
-from hopplus.learning.compilation import LEVEL
 from hopplus.learning.from_run import new_run
 from hopplus.learning.train import train
+from hopplus.program_cache import LEVEL
 
 
 @pytest.mark.parametrize("parameters", ["independent", "shared"])

@@ -32,6 +32,15 @@ SWITCH = "HOPPLUS_PROGRAMS"  # an environment variable: 0 keeps and reads nothin
 ENDING = ".program"
 MOST_FILES, MOST_BYTES = 64, 512 * 2**20  # those that were not used for longest go first
 HEAD = b"hopplus program 1\n"
+LEVEL = "xla_backend_optimization_level"
+
+
+def less_effort() -> dict[str, bool | int | str]:
+    """Options of XLA with which large programs compile in half of the time: on CPU less effort of
+    LLVM, which nothing that was measured runs slower with. Whoever sets the level in XLA_FLAGS has
+    it."""
+    on_cpu = jax.default_backend() == "cpu"
+    return {LEVEL: 1} if on_cpu and LEVEL not in os.environ.get("XLA_FLAGS", "") else {}
 
 
 class KeptProgram:
@@ -120,7 +129,7 @@ class KeptFunction:
             return program
         call = lambda arrays: self._function(*jax.tree.unflatten(tree, _joined(static, arrays)))  # noqa: E731
         call.__name__ = self._function.__name__
-        return kept.compiled(jax.jit(call).lower(dynamic))
+        return kept.compiled(jax.jit(call, compiler_options=less_effort()).lower(dynamic))
 
 
 def _joined(static: list[Any], dynamic: list[Any]) -> list[Any]:

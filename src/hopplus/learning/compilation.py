@@ -17,9 +17,9 @@ from hopplus.devices import PLAYED, SEEDED, SEEDED_ROWS, SHARED, Layout, layout_
 from hopplus.learning.learner import Learner, Learning
 from hopplus.models.part import Metrics
 from hopplus.play.seeds import seed_keys
-from hopplus.program_cache import KeptProgram
+from hopplus.program_cache import LEVEL, KeptProgram, less_effort
 
-LEVEL, EMITTERS = "xla_backend_optimization_level", "xla_cpu_use_fusion_emitters"
+EMITTERS = "xla_cpu_use_fusion_emitters"
 # How what is learned lies on devices, by the fields of `Learning`: seeds apart, and their games.
 _FIELDS: Any = (SEEDED, SEEDED, SEEDED, PLAYED, PLAYED, SEEDED, SHARED, SEEDED, PLAYED)
 SPECS = Learning(*_FIELDS)
@@ -63,17 +63,12 @@ class Update:
 def start_options(config: TrainConfig) -> dict[str, bool | int | str]:
     """Options of XLA with which programs as large as a run's compile in half of the time.
 
-    On CPU that is less effort of LLVM, which no preset that was measured runs slower with. On GPU,
-    XLA's own matrix products run faster in large batches, but each is generated and timed in
-    several forms: with every part on, that is half of the compilation. Whoever sets the level in
-    XLA_FLAGS has it.
+    On GPU, XLA's own matrix products run faster in large batches, but each is generated and timed
+    in several forms: with every part on, that is half of the compilation.
     """
-    match jax.default_backend():
-        case "cpu" if LEVEL not in os.environ.get("XLA_FLAGS", ""):
-            return {LEVEL: 1}
-        case "gpu" if config.parts:
-            return {"xla_gpu_enable_triton_gemm": False}
-    return {}
+    if jax.default_backend() == "gpu" and config.parts:
+        return {"xla_gpu_enable_triton_gemm": False}
+    return less_effort()
 
 
 def init_options(config: TrainConfig) -> dict[str, bool | int | str]:
