@@ -118,6 +118,11 @@ class FineTuning:
                 f"a player with the context {min(told)} is told what there is nobody to tell in a"
                 " trial among others: it cannot go on learning there"
             )
+        if "types" in c.context_names:
+            raise ConfigError(
+                "a player with the context types is told of those whom its run has met: it cannot"
+                " go on learning among others"
+            )
         if c.ppo.lola.step:
             raise ConfigError("LOLA learns in pairs: such a player cannot go on learning alone")
         rate = c.ppo.learning_rate if self.learning_rate is None else self.learning_rate

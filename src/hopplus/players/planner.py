@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -44,12 +45,14 @@ class Thought(eqx.Module):
     goals: jax.Array  # [N - 1, G] what models of them are told about that
     others: jax.Array  # [N - 1, A] probabilities of what they do next
     depth: jax.Array  # [] int32, steps ahead
+    cast: Any = ()  # who plays them, where the context knows players
 
 
 @dataclass(frozen=True)
 class Planner(Around):
     """Searches with the parameters of an actor: its policy is the prior, its value the leaves', and
-    the others act as its models of them say or, without any, as it would in their place."""
+    the others act as players that its context knows, as its models of them say or, without either,
+    as it would in their place."""
 
     actor: Actor
     game: Game
@@ -81,6 +84,8 @@ class Planner(Around):
         def grow(chance: Chance, key: jax.Array) -> SearchResult:
             key_goals, key_noise = jax.random.split(key)
             supposed = self.supposing(params, root, key_goals)
+            if not c.infer_every:  # nothing is remembered on the way: no node has to keep it
+                supposed = replace(supposed, memory=())
             return look(
                 self.recurrent_fn(params), supposed, with_noise(leaf, c, key_noise), chance, c
             )
@@ -111,6 +116,9 @@ class Planner(Around):
     def supposing(self, player_params: PlayerParams, root: Thought, key: jax.Array) -> Thought:
         """The root of one tree: with the goals that are drawn for it, where there are chances of
         several."""
+        if self.actor.context.casts:
+            cast, others = self.actor.context.cast(root.memory, key)
+            return replace(root, cast=cast, others=others)
         if not self.actor.context.gives_chances:  # or the others would be asked again for nothing
             return root
         goals = suppose(self.actor.context, root.goals, key)
@@ -140,8 +148,11 @@ class Planner(Around):
                 inferred = jnp.where(depth % every == 0, fresh, inferred)
                 goals = self.actor.context.about_others(inferred)
             leaf = self._leaf(player_params, observation.view, inferred)
-            next_acts = jnp.exp(others(observation, inferred, goals))
-            after = Thought(embedding, memory, inferred, goals, next_acts, depth)
+            if self.actor.context.casts:
+                cast, next_acts = self.actor.context.rehearse(thought.cast, observation.view)
+            else:
+                cast, next_acts = (), jnp.exp(others(observation, inferred, goals))
+            after = Thought(embedding, memory, inferred, goals, next_acts, depth, cast)
             return Reached(after, leaf, transition.reward[0], transition.ended)
 
         return recurrent_fn

@@ -25,6 +25,8 @@ class Context:
     """Whether `about_others` are chances of G goals, of which an imagined other has one."""
     ignored_at_first: ClassVar[bool] = False
     """Whether the policy begins as one that is not given it, with the same numbers."""
+    casts: ClassVar[bool] = False
+    """Whether it knows players that the others may be, whom a search has act in their place."""
 
     @property
     def size(self) -> int:
@@ -89,6 +91,15 @@ class Context:
         """[N - 1, A] how likely each other is to act so next; None where only models of them say
         that."""
         return None
+
+    def cast(self, memory: Memory, key: jax.Array) -> tuple[Any, jax.Array]:
+        """Players drawn for the others by what is known of them, and [N - 1, A] chances of what
+        these do next; if it `casts`."""
+        raise NotImplementedError
+
+    def rehearse(self, cast: Any, view: View) -> tuple[Any, jax.Array]:
+        """The same after everyone has acted and this seat has a view, which is only imagined."""
+        raise NotImplementedError
 
     def known_later(self, context: jax.Array, outcome: Outcome, seats: np.ndarray) -> jax.Array:
         """[T, B, n, size] what models of the others learn with in place of the context of these

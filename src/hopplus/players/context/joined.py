@@ -34,6 +34,10 @@ class JoinedContext(Context):
         return all(one.ignored_at_first for one in self.contexts)
 
     @property
+    def casts(self) -> bool:  # type: ignore[override]
+        return any(one.casts for one in self.contexts)
+
+    @property
     def size(self) -> int:
         return sum(one.size for one in self.contexts)
 
@@ -96,6 +100,13 @@ class JoinedContext(Context):
         parts = jnp.split(context, self._ends[:-1], axis=-1)
         said = self._each(lambda one, part: one.foretold(part), tuple(parts))
         return next((one for one in said if one is not None), None)
+
+    def cast(self, memory: Memory, key: jax.Array) -> tuple[Any, jax.Array]:
+        each = zip(self.contexts, memory, strict=True)
+        return next(one.cast(kept, key) for one, kept in each if one.casts)
+
+    def rehearse(self, cast: Any, view: View) -> tuple[Any, jax.Array]:
+        return next(one.rehearse(cast, view) for one in self.contexts if one.casts)
 
     def known_later(self, context: jax.Array, outcome: Outcome, seats: np.ndarray) -> jax.Array:
         parts = tuple(jnp.split(context, self._ends[:-1], axis=-1))

@@ -16,7 +16,7 @@ from hopplus.players.context.oracle import OracleContext
 from hopplus.players.context.record import RecordContext
 from hopplus.players.context.recurrent import RecurrentContext
 from hopplus.players.context.traits import TraitsContext
-from hopplus.players.context.types import TypesContext
+from hopplus.players.context.types import TypesContext, foretells
 from hopplus.players.scripted import mixed_names, scripted
 from hopplus.registry import Registry
 
@@ -52,10 +52,13 @@ def _make_types(game: Game, config: TrainConfig) -> Context:
     if "imagination" in config.parts:
         raise ConfigError("--context types remembers too much of each step for imagination to keep")
     met = dict.fromkeys(name for names in _drawn(game, config) for name in names)
-    known = tuple(name for name in met if _is_script(game, name))
-    return TypesContext(
-        config.game, config.types, known or mixed_names(game, "population", config.held_out)
+    known = tuple(
+        name for name in met if _is_script(game, name) and foretells(scripted(name, game))
     )
+    if met and not known:
+        raise ConfigError("--context types knows nobody of those who are drawn")
+    names = known or mixed_names(game, "population", config.held_out)
+    return TypesContext(config.game, config.types, names)
 
 
 def _make_liam(game: Game, config: TrainConfig) -> Context:
@@ -66,7 +69,7 @@ def _make_liam(game: Game, config: TrainConfig) -> Context:
 def _make_oracle(game: Game, config: TrainConfig) -> Context:
     drawn = _drawn(game, config)
     everyone = {name for names in drawn for name in names}
-    return tell_all(game, max(map(len, drawn)), everyone)
+    return tell_all(game, max(1, *map(len, drawn)), everyone)
 
 
 def _drawn(game: Game, config: TrainConfig) -> list[tuple[str, ...]]:

@@ -1,5 +1,5 @@
 """Whom is each other like, of those that one has learned among? Type-based reasoning (as in HBA,
-Albrecht and Ramamoorthy 2013), kept by the rules of probability.
+Albrecht and Ramamoorthy 2013).
 
 Each other is held against many known players: members of every family, drawn beforehand, and every
 other script that the run may have met. Given what it has seen, each of them has exact chances of
@@ -8,24 +8,26 @@ foretold by all of them together. Nothing is learned.
 
 Three things keep strangers from being taken for someone firmly and wrongly: a share of all acts may
 be any, anyone may be someone else from the next act on, and whoever means to move may rest instead,
-by a rhythm that is found out.
+by a rhythm that is found out (which is kept apart from who it is, as if one told nothing of the
+other).
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from hopplus.config import ConfigError, TypesConfig
+from hopplus.config import TypesConfig
 from hopplus.games.game import views
 from hopplus.games.grid import STAY
 from hopplus.players.context.reader import GameReader
 from hopplus.players.context.rhythm import Rhythm, shared, unknown_rhythm
+from hopplus.players.player import Player
 from hopplus.players.scripted import Scripted, scripted
 from hopplus.players.scripted.family import NUMBERS, Family
 from hopplus.players.scripted.script import uniform
@@ -42,27 +44,32 @@ class Known(eqx.Module):
     members: tuple[Memory, ...]  # [T] of [members, ...] what each of them would remember
     weights: jax.Array  # [P] float32, log-chances that it is like each
     expected: jax.Array  # [P, A] float32, chances of its next act if it is
+    time: jax.Array  # [] float32, of the view by which that is expected; -1 before any
     rhythm: Rhythm
     rests: jax.Array  # [2] float32, log-chances that it never rests, and that it may
+
+
+class Cast(eqx.Module):
+    """Players drawn for the N - 1 others."""
+
+    known: Known  # [N - 1, ...] one member of each name, of whom P = 1 is held against
+    name: jax.Array  # [N - 1] int32, the number of the one who plays
 
 
 @dataclass(frozen=True)
 class TypesContext(GameReader):
     """The policy is told how likely each other is to act so next, which name it goes by, and
-    whether it rests at times; models of the others are told the same."""
+    whether it rests at times; models of the others are told the same. In a search, the others are
+    played by members that are drawn for each tree."""
 
     config: TypesConfig
     names: tuple[str, ...]
+    casts: ClassVar[bool] = True
 
     @cached_property
     def _scripts(self) -> tuple[Scripted, ...]:
-        found: list[Scripted] = []
-        for name in self.names:
-            one: Any = scripted(name, self._game)
-            if not isinstance(one, Family) and getattr(one, "uses_chance", True):
-                raise ConfigError(f"--context types cannot tell what {name} draws")
-            found.append(one)
-        return tuple(found)
+        found: Any = tuple(scripted(name, self._game) for name in self.names)
+        return found  # as `foretells` has found
 
     @cached_property
     def _numbers(self) -> tuple[np.ndarray, ...]:
@@ -106,6 +113,7 @@ class TypesContext(GameReader):
             members=tuple(begun(*one) for one in each),
             weights=jnp.asarray(self._prior),
             expected=jnp.zeros((len(self._prior), self._actions)),
+            time=jnp.float32(-1),
             rhythm=unknown_rhythm(),
             rests=jnp.log(jnp.asarray(RESTS)),
         )
@@ -122,7 +130,9 @@ class TypesContext(GameReader):
 
         each = zip(self._scripts, self._numbers, kept.members, strict=True)
         members = tuple(next_episode(*one) for one in each)
-        return eqx.tree_at(lambda one: one.members, kept, members)
+        past = jnp.zeros_like(kept.rhythm.past)  # a rhythm begins with the episode
+        new = members, past, jnp.full_like(kept.time, -1)
+        return eqx.tree_at(lambda one: (one.members, one.rhythm.past, one.time), kept, new)
 
     def infer(self, params: Params, memory: Known, view: View) -> tuple[Known, jax.Array]:
         kept = self._learned(memory, view)
@@ -135,6 +145,49 @@ class TypesContext(GameReader):
 
     def foretold(self, context: jax.Array) -> jax.Array:
         return self.about_others(context)[:, : self._actions]
+
+    def cast(self, memory: Known, key: jax.Array) -> tuple[Cast, jax.Array]:
+        ends = np.cumsum([len(one) for one in self._numbers])
+        first = ends - [len(one) for one in self._numbers]
+
+        def draw(known: Known, key: jax.Array) -> tuple[Known, jax.Array]:
+            chosen = jax.random.categorical(key, known.weights)
+            name = (chosen >= ends).sum()
+            places = [
+                jnp.clip(chosen - begin, 0, end - begin - 1)
+                for begin, end in zip(first, ends, strict=True)
+            ]
+            members = tuple(
+                jax.tree.map(lambda leaf, place=place: leaf[place][None], one)
+                for one, place in zip(known.members, places, strict=True)
+            )
+            one = replace(
+                known, members=members, weights=jnp.zeros(1), expected=known.expected[chosen][None]
+            )
+            return one, name
+
+        cast = Cast(*jax.vmap(draw)(memory, jax.random.split(key, self.others)))
+        return cast, jax.vmap(self._acts)(cast.known)
+
+    def rehearse(self, cast: Cast, view: View) -> tuple[Cast, jax.Array]:
+        def after(known: Known, name: jax.Array, act: jax.Array, view: View) -> Known:
+            found = [
+                _over_members(one.expected, np.zeros(1))(kept, view)
+                for one, kept in zip(self._scripts, known.members, strict=True)
+            ]
+            chances = jnp.stack([one for _, one in found])[name]  # [1, A]
+            slip = self.config.slip
+            rhythm = known.rhythm.after(act == STAY)
+            return replace(
+                known,
+                members=tuple(kept for kept, _ in found),
+                expected=(1 - slip) * chances + slip * uniform(view.legal),
+                rhythm=jax.tree.map(lambda a, b: jnp.where(act >= 0, a, b), rhythm, known.rhythm),
+            )
+
+        acts, seen = view.last_actions[1:], self._seen(view)
+        known = jax.vmap(after)(cast.known, cast.name, acts, seen)
+        return Cast(known, cast.name), jax.vmap(self._acts)(known)
 
     def _seen(self, view: View) -> View:
         """[N - 1, ...] what the others see."""
@@ -152,12 +205,14 @@ class TypesContext(GameReader):
         members, chances = zip(*(of(*one) for one in each), strict=True)
         slip = self.config.slip
         expected = (1 - slip) * jnp.concatenate(chances) + slip * uniform(view.legal)
-        new, old = (members, expected), (known.members, known.expected)
-        new = jax.tree.map(lambda a, b: jnp.where(there, a, b), new, old)
-        return eqx.tree_at(lambda one: (one.members, one.expected), known, new)
+        # Who has gone home notices what the rest do, and keeps it for the next episode.
+        new = members, jnp.where(there, expected, known.expected), view.time
+        return eqx.tree_at(lambda one: (one.members, one.expected, one.time), known, new)
 
     def _learned(self, memory: Known, view: View) -> Known:
-        """What is known of the others after their last acts."""
+        """What is known of the others after their last acts, if these are what was awaited: who is
+        not asked for a while, as one that has left may not be, has missed some."""
+        step = view.time * self._game.horizon
 
         def of(known: Known, act: jax.Array) -> Known:
             ways = self._ways(known)[:, :, jnp.maximum(act, 0)]  # [2, P]
@@ -168,10 +223,13 @@ class TypesContext(GameReader):
                 members=known.members,
                 weights=shared(known.weights + jnp.log(each), prior, change),
                 expected=known.expected,
+                time=known.time,
                 rhythm=known.rhythm.after(act == STAY),
                 rests=shared(known.rests + jnp.log(both), jnp.log(jnp.asarray(RESTS)), UNSURE),
             )
-            return jax.tree.map(lambda a, b: jnp.where(act >= 0, a, b), after, known)
+            awaited = jnp.abs(step - known.time * self._game.horizon - 1) < 0.5
+            acted = (act >= 0) & (known.time >= 0) & awaited
+            return jax.tree.map(lambda a, b: jnp.where(acted, a, b), after, known)
 
         return jax.vmap(of)(memory, view.last_actions[1:])
 
@@ -190,10 +248,20 @@ class TypesContext(GameReader):
     def _told(self, known: Known) -> jax.Array:
         """[A + T + 1] of one other: its next act, its name, and whether it rests at times."""
         weights, rests = jax.nn.softmax(known.weights), jax.nn.softmax(known.rests)
-        acts = jnp.einsum("r,rpa,p->a", rests, self._ways(known), weights, precision="highest")
         ends = np.cumsum([len(one) for one in self._numbers])
         named = jnp.diff(jnp.cumsum(weights)[ends - 1], prepend=0.0)
-        return jnp.concatenate([acts, named, rests[1:]])
+        return jnp.concatenate([self._acts(known), named, rests[1:]])
+
+    def _acts(self, known: Known) -> jax.Array:
+        """[A] how likely an other is to act so next."""
+        weights, rests = jax.nn.softmax(known.weights), jax.nn.softmax(known.rests)
+        return jnp.einsum("r,rpa,p->a", rests, self._ways(known), weights, precision="highest")
+
+
+def foretells(one: Player) -> bool:
+    """Whether somebody can be held against this player: its acts have known chances, and all else
+    that it draws is drawn before a trial."""
+    return isinstance(one, Family) or (isinstance(one, Scripted) and not one.uses_chance)
 
 
 def _over_members(ask: Callable[..., Any], numbers: np.ndarray) -> Callable[..., Any]:
