@@ -199,7 +199,7 @@ def test_replaying_gives_what_was_inferred(name: str) -> None:
 
 
 def test_the_table_says_what_there_is() -> None:
-    known = ["none", "recurrent", "goals", "belief", "traits", "liam", "oracle"]
+    known = ["none", "recurrent", "goals", "belief", "traits", "types", "liam", "oracle"]
     assert list(CONTEXTS) == [*known, "episodes", "record"]
     with pytest.raises(ConfigError, match="a name, or module:attribute"):
         TrainConfig(context="")
