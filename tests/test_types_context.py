@@ -149,7 +149,7 @@ def test_members_are_drawn_by_what_is_known() -> None:
     context = TypesContext(game.config, PLAIN, names)
     memory, _ = context.infer((), context.start(), game.view(game.init(jax.random.key(1)), 0))
     chances = np.array([[0.7, 0.3, 0.0], [0.1, 0.1, 0.8]])
-    memory = replace(memory, weights=jnp.log(jnp.asarray(chances) + 1e-9))
+    memory = replace(memory, belief=jnp.log(jnp.asarray(chances) + 1e-9))
     keys = jax.random.split(jax.random.key(3), 4000)
     cast, _ = jax.jit(jax.vmap(lambda key: context.cast(memory, key)))(keys)
     for other in (0, 1):

@@ -16,7 +16,7 @@ class Rhythm(eqx.Module):
     """What was seen of one player."""
 
     counts: jax.Array  # [CHAINS, 2**(CHAINS - 1), 2] float32, acts and rests after each past
-    weights: jax.Array  # [CHAINS] float32, log-chances
+    belief: jax.Array  # [CHAINS] float32, log-chances
     past: jax.Array  # [] int32, a bit for each of the last acts, set for a rest
 
     @property
@@ -28,7 +28,7 @@ class Rhythm(eqx.Module):
     @property
     def chance(self) -> jax.Array:
         """[] that it rests next."""
-        return jax.nn.softmax(self.weights) @ self.chances
+        return jax.nn.softmax(self.belief) @ self.chances
 
     @property
     def _pasts(self) -> jax.Array:
@@ -38,9 +38,9 @@ class Rhythm(eqx.Module):
     def after(self, rests: jax.Array) -> "Rhythm":
         """It rests [] bool, or acts."""
         told = jnp.log(jnp.where(rests, self.chances, 1 - self.chances))
-        weights = shared(self.weights + told, jnp.full(CHAINS, -jnp.log(CHAINS)), FORGOTTEN)
+        belief = shared(self.belief + told, jnp.full(CHAINS, -jnp.log(CHAINS)), FORGOTTEN)
         counts = self.counts.at[jnp.arange(CHAINS), self._pasts, rests.astype(int)].add(1.0)
-        return Rhythm(counts, weights, (self.past << 1 | rests) & (2 ** (CHAINS - 1) - 1))
+        return Rhythm(counts, belief, (self.past << 1 | rests) & (2 ** (CHAINS - 1) - 1))
 
 
 def unknown_rhythm() -> Rhythm:
@@ -49,8 +49,8 @@ def unknown_rhythm() -> Rhythm:
     return Rhythm(counts, jnp.full(CHAINS, -jnp.log(CHAINS)), jnp.int32(0))
 
 
-def shared(weights: jax.Array, prior: jax.Array, share: float) -> jax.Array:
+def shared(belief: jax.Array, prior: jax.Array, share: float) -> jax.Array:
     """[P] log-chances made to sum to one, a share of which is given back to the prior [P]: what has
     become true lately is not ruled out by what was before."""
-    kept = jax.nn.log_softmax(weights) + jnp.log1p(-share)
+    kept = jax.nn.log_softmax(belief) + jnp.log1p(-share)
     return jnp.logaddexp(kept, prior + jnp.log(share))

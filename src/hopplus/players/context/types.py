@@ -42,7 +42,7 @@ class Known(eqx.Module):
     """What is known of one other; P players that it is held against, of T names."""
 
     members: tuple[Memory, ...]  # [T] of [members, ...] what each of them would remember
-    weights: jax.Array  # [P] float32, log-chances that it is like each
+    belief: jax.Array  # [P] float32, log-chances that it is like each
     expected: jax.Array  # [P, A] float32, chances of its next act if it is
     time: jax.Array  # [] float32, of the view by which that is expected; -1 before any
     rhythm: Rhythm
@@ -111,7 +111,7 @@ class TypesContext(GameReader):
         each = zip(self._scripts, self._numbers, strict=True)
         known = Known(
             members=tuple(begun(*one) for one in each),
-            weights=jnp.asarray(self._prior),
+            belief=jnp.asarray(self._prior),
             expected=jnp.zeros((len(self._prior), self._actions)),
             time=jnp.float32(-1),
             rhythm=unknown_rhythm(),
@@ -151,7 +151,7 @@ class TypesContext(GameReader):
         first = ends - [len(one) for one in self._numbers]
 
         def draw(known: Known, key: jax.Array) -> tuple[Known, jax.Array]:
-            chosen = jax.random.categorical(key, known.weights)
+            chosen = jax.random.categorical(key, known.belief)
             name = (chosen >= ends).sum()
             places = [
                 jnp.clip(chosen - begin, 0, end - begin - 1)
@@ -162,7 +162,7 @@ class TypesContext(GameReader):
                 for one, place in zip(known.members, places, strict=True)
             )
             one = replace(
-                known, members=members, weights=jnp.zeros(1), expected=known.expected[chosen][None]
+                known, members=members, belief=jnp.zeros(1), expected=known.expected[chosen][None]
             )
             return one, name
 
@@ -217,11 +217,11 @@ class TypesContext(GameReader):
         def of(known: Known, act: jax.Array) -> Known:
             ways = self._ways(known)[:, :, jnp.maximum(act, 0)]  # [2, P]
             each = jnp.maximum(jax.nn.softmax(known.rests) @ ways, LEAST)
-            both = jnp.maximum(ways @ jax.nn.softmax(known.weights), LEAST)
+            both = jnp.maximum(ways @ jax.nn.softmax(known.belief), LEAST)
             prior, change = jnp.asarray(self._prior), self.config.change
             after = Known(
                 members=known.members,
-                weights=shared(known.weights + jnp.log(each), prior, change),
+                belief=shared(known.belief + jnp.log(each), prior, change),
                 expected=known.expected,
                 time=known.time,
                 rhythm=known.rhythm.after(act == STAY),
@@ -247,15 +247,15 @@ class TypesContext(GameReader):
 
     def _told(self, known: Known) -> jax.Array:
         """[A + T + 1] of one other: its next act, its name, and whether it rests at times."""
-        weights, rests = jax.nn.softmax(known.weights), jax.nn.softmax(known.rests)
+        belief, rests = jax.nn.softmax(known.belief), jax.nn.softmax(known.rests)
         ends = np.cumsum([len(one) for one in self._numbers])
-        named = jnp.diff(jnp.cumsum(weights)[ends - 1], prepend=0.0)
+        named = jnp.diff(jnp.cumsum(belief)[ends - 1], prepend=0.0)
         return jnp.concatenate([self._acts(known), named, rests[1:]])
 
     def _acts(self, known: Known) -> jax.Array:
         """[A] how likely an other is to act so next."""
-        weights, rests = jax.nn.softmax(known.weights), jax.nn.softmax(known.rests)
-        return jnp.einsum("r,rpa,p->a", rests, self._ways(known), weights, precision="highest")
+        belief, rests = jax.nn.softmax(known.belief), jax.nn.softmax(known.rests)
+        return jnp.einsum("r,rpa,p->a", rests, self._ways(known), belief, precision="highest")
 
 
 def foretells(one: Player) -> bool:
