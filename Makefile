@@ -15,12 +15,13 @@ help:
 	@echo "make clean  removes the virtual environment and caches"
 	@echo "PYTHON=python3.12 chooses the interpreter; 3.11 or newer is needed"
 
-# The package alone, which is all that the demo needs; then what tests need beside.
+# The package alone, which is all that the demo needs; then what tests need beside. What is never
+# imported need not be compiled.
 .venv/package: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "hopplus needs Python 3.11 or newer; try make PYTHON=python3.12"; exit 2; }
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --editable .
 	@touch $@
 
 .venv/installed: .venv/package
