@@ -29,6 +29,9 @@ class SearchConfig(Settings):
     """Tree search, or one step of lookahead."""
     world: Literal["true", "learned"] = "true"
     """The rules of the game, applied to what the seat sees, or the player's own model of them."""
+    others: Literal["models", "types"] = "models"
+    """Who acts for the others: the player's models of them, or itself in their place where it has
+    none; or scripted players that each of them has acted like in the trial, in play alone."""
     infer_every: Annotated[int, Between(0, MOST)] = 0
     """Steps ahead after which goals are inferred again; 0 for at the first step only."""
     trees: Annotated[int, Between(1, 2**10)] = 3

@@ -203,6 +203,9 @@ class TrainConfig(Settings):
             held = self.distil.gate == 1 or self.search.world == "learned"
             allowed = "1 where --search.world is true: there is nothing to mistrust"
             check(held, "distil.gate", self.distil.gate, allowed)
+            held = self.search.others == "models"
+            allowed = "models in training, where there is --context types"
+            check(held, "search.others", self.search.others, allowed)
         elif self.distil != DistilConfig():
             raise ConfigError("--distil options are given without --search.simulations")
         if "goal" in self.parts:

@@ -274,7 +274,7 @@ def make_learner(
     if "world" in config.parts:
         check_world(config.world.model, game)
     actor = make_actor("learn", game, config, context)
-    player = with_search(actor, game, config.search.valuing(config.ppo.discount))
+    player = with_search(actor, game, config.search.valuing(config.ppo.discount), config)
     if isinstance(player, Planner):
         player = replace(player, shows_own=config.distil.value_target == "search")
     lineup = make_lineup(names, game, background, player, trial=config.stays, regulars=regulars)

@@ -35,7 +35,7 @@ class Trained:
     def playing(self, game: Game, asked: SearchConfig | None) -> Actor | Planner:
         """The player with the search that is asked for, or that it has learned with."""
         if asked is None or asked == SearchConfig():
-            return with_search(self.actor, game, self.play)
+            return with_search(self.actor, game, self.play, self.config)
         asked.check_asked()
         if asked.simulations and self.config.ppo.social:
             raise ConfigError(
@@ -47,7 +47,7 @@ class Trained:
                 f"{self.actor.name} has learned to value later episodes too, and a search ends with"
                 " this one"
             )
-        return with_search(self.actor, game, asked.valuing(self.search.worth))
+        return with_search(self.actor, game, asked.valuing(self.search.worth), self.config)
 
 
 def write_player(path: Path, trained: Trained) -> None:

@@ -8,7 +8,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from hopplus.config import ConfigError, SearchConfig, check
+from hopplus.config import ConfigError, SearchConfig, TrainConfig, check
 from hopplus.games.game import Game, check_board
 from hopplus.models.opponent import others_views, predictor
 from hopplus.models.sampling import draw, drawn_by
@@ -26,7 +26,9 @@ from hopplus.planning.dynamics import (
 from hopplus.planning.root import averaged, choice_of, with_noise
 from hopplus.planning.search import Leaf, Reached, RecurrentFn, SearchResult, one_step, search
 from hopplus.players.actor import Actor
+from hopplus.players.context.casting import CastingContext
 from hopplus.players.context.context import suppose
+from hopplus.players.context.registry import make_types
 from hopplus.players.parameters import PlayerParams
 from hopplus.players.player import Around, Player, act_from
 from hopplus.types import Act, Memory, View
@@ -191,8 +193,11 @@ def unnamed(player: Player) -> Player:
     return player
 
 
-def with_search(actor: Actor, game: Game, config: SearchConfig) -> Actor | Planner:
-    """The player with that search before each of its acts, or as it is where there is none."""
+def with_search(
+    actor: Actor, game: Game, config: SearchConfig, learned: TrainConfig
+) -> Actor | Planner:
+    """The player of a run of such settings with that search before each of its acts, or as it is
+    where there is none."""
     if not config.simulations:
         return actor
     check_board(game, "a search")
@@ -215,4 +220,7 @@ def with_search(actor: Actor, game: Game, config: SearchConfig) -> Actor | Plann
             f"a search by the rules needs the whole game, but nobody sees {game.hidden}: take"
             " --search.world learned"
         )
+    if config.others == "types" and not actor.context.casts:
+        context = CastingContext(actor.context, make_types(game, learned))
+        actor = replace(actor, context=context)
     return Planner(actor, game, config)

@@ -136,7 +136,9 @@ class SearchSpeed:
 def make_planner(config: TrainConfig, search: SearchConfig) -> Planner:
     """One who searches a tree, or `ConfigError`."""
     game = make_game(config.game)
-    planner = with_search(make_actor("bench", game, config), game, search)
+    if search.others != "models":
+        raise ConfigError("bench search measures a search with models: leave --search.others out")
+    planner = with_search(make_actor("bench", game, config), game, search, config)
     if not isinstance(planner, Planner) or search.kind != "tree":
         raise ConfigError("bench search needs --search.kind tree and at least one simulation")
     return planner

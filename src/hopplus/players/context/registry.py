@@ -46,17 +46,22 @@ def _make_traits(game: Game, config: TrainConfig) -> Context:
 
 
 def _make_types(game: Game, config: TrainConfig) -> Context:
+    if "imagination" in config.parts:
+        raise ConfigError("--context types remembers too much of each step for imagination to keep")
+    return make_types(game, config)
+
+
+def make_types(game: Game, config: TrainConfig) -> TypesContext:
+    """Who holds others against the known players that a run of these settings meets."""
     if game.hidden:
         raise ConfigError(f"types are told apart on the whole board, but nobody sees {game.hidden}")
     check_board(game, "a context that holds others against known players")
-    if "imagination" in config.parts:
-        raise ConfigError("--context types remembers too much of each step for imagination to keep")
     met = dict.fromkeys(name for names in _drawn(game, config) for name in names)
     known = tuple(
         name for name in met if _is_script(game, name) and foretells(scripted(name, game))
     )
     if met and not known:
-        raise ConfigError("--context types knows nobody of those who are drawn")
+        raise ConfigError("types are of known players, and nobody of those who are drawn is one")
     names = known or mixed_names(game, "population", config.held_out)
     return TypesContext(config.game, config.types, names)
 

@@ -12,7 +12,7 @@ by a rhythm that is found out (which is kept apart from who it is, as if one tol
 other).
 """
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
@@ -29,7 +29,7 @@ from hopplus.players.context.reader import GameReader
 from hopplus.players.context.rhythm import Rhythm, shared, unknown_rhythm
 from hopplus.players.player import Player
 from hopplus.players.scripted import Scripted, scripted
-from hopplus.players.scripted.family import NUMBERS, Family
+from hopplus.players.scripted.family import NUMBERS, Family, Intent
 from hopplus.players.scripted.script import uniform
 from hopplus.types import Memory, Params, View
 
@@ -89,8 +89,13 @@ class TypesContext(GameReader):
     def _prior(self) -> np.ndarray:
         """[P] log-chances of each before anything was seen: as often as it is drawn."""
         shares = np.array([one.weight if isinstance(one, Family) else 1 for one in self._scripts])
-        counts = np.array([len(one) for one in self._numbers])
+        counts = np.array(self._counts)
         return np.log(np.repeat(shares / shares.sum() / counts, counts)).astype(np.float32)
+
+    @property
+    def _counts(self) -> list[int]:
+        """[T] how many members of each there are."""
+        return [len(one) for one in self._numbers]
 
     @property
     def _actions(self) -> int:
@@ -124,7 +129,8 @@ class TypesContext(GameReader):
 
         def next_episode(one: Scripted, numbers: np.ndarray, members: Memory) -> Memory:
             if one.carries:
-                return jax.vmap(_over_members(one.carry, numbers))(members, seen)
+                over_members = jax.vmap(one.carry, in_axes=(0, None), axis_size=len(numbers))
+                return jax.vmap(over_members)(members, seen)
             fresh = jax.vmap(one.member)(jnp.asarray(numbers))
             return jax.tree.map(lambda new, old: jnp.broadcast_to(new, old.shape), fresh, members)
 
@@ -147,8 +153,8 @@ class TypesContext(GameReader):
         return self.about_others(context)[:, : self._actions]
 
     def cast(self, memory: Known, key: jax.Array) -> tuple[Cast, jax.Array]:
-        ends = np.cumsum([len(one) for one in self._numbers])
-        first = ends - [len(one) for one in self._numbers]
+        ends = np.cumsum(self._counts)
+        first = ends - self._counts
 
         def draw(known: Known, key: jax.Array) -> tuple[Known, jax.Array]:
             chosen = jax.random.categorical(key, known.belief)
@@ -171,17 +177,19 @@ class TypesContext(GameReader):
 
     def rehearse(self, cast: Cast, view: View) -> tuple[Cast, jax.Array]:
         def after(known: Known, name: jax.Array, act: jax.Array, view: View) -> Known:
-            found = [
-                _over_members(one.expected, np.zeros(1))(kept, view)
-                for one, kept in zip(self._scripts, known.members, strict=True)
-            ]
-            chances = jnp.stack([one for _, one in found])[name]  # [1, A]
-            slip = self.config.slip
-            rhythm = known.rhythm.after(act == STAY)
+            members, about = self._about_to(known.members, [1] * len(self.names), view)
+            families = [one for one in about if isinstance(one, Intent)]
+            if families:  # only the one who plays looks for its way
+                place = np.cumsum([isinstance(one, Intent) for one in about]) - 1
+                own = jnp.asarray(np.maximum(place, 0))[name]
+                intent = jax.tree.map(lambda *leaves: jnp.stack(leaves)[own], *families)
+                carried = self._carry_out(view, intent)
+            chances = [carried if isinstance(one, Intent) else one for one in about]
+            slip, rhythm = self.config.slip, known.rhythm.after(act == STAY)
             return replace(
                 known,
-                members=tuple(kept for kept, _ in found),
-                expected=(1 - slip) * chances + slip * uniform(view.legal),
+                members=members,
+                expected=(1 - slip) * jnp.stack(chances)[name] + slip * uniform(view.legal),
                 rhythm=jax.tree.map(lambda a, b: jnp.where(act >= 0, a, b), rhythm, known.rhythm),
             )
 
@@ -197,17 +205,40 @@ class TypesContext(GameReader):
 
     def _await(self, known: Known, view: View, there: jax.Array) -> Known:
         """What an other would do now with this view, if it is like each."""
-
-        def of(one: Scripted, numbers: np.ndarray, members: Memory) -> tuple[Memory, jax.Array]:
-            return _over_members(one.expected, numbers)(members, view)
-
-        each = zip(self._scripts, self._numbers, known.members, strict=True)
-        members, chances = zip(*(of(*one) for one in each), strict=True)
+        members, about = self._about_to(known.members, self._counts, view)
+        families = [one for one in about if isinstance(one, Intent)]
+        if families:  # all members of all of them look for their ways at once
+            intents = jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *families)
+            ends = np.cumsum([len(one.rest) for one in families])
+            carried = iter(jnp.split(self._carry_out(view, intents), ends[:-1]))
+        chances = [next(carried) if isinstance(one, Intent) else one for one in about]
         slip = self.config.slip
         expected = (1 - slip) * jnp.concatenate(chances) + slip * uniform(view.legal)
         # Who has gone home notices what the rest do, and keeps it for the next episode.
         new = members, jnp.where(there, expected, known.expected), view.time
         return eqx.tree_at(lambda one: (one.members, one.expected, one.time), known, new)
+
+    def _about_to(
+        self, members: tuple[Memory, ...], counts: Sequence[int], view: View
+    ) -> tuple[tuple[Memory, ...], list[Intent | jax.Array]]:
+        """[T] what so many members [M, ...] of each name remember with a view, and what they
+        intend, or [M, A] chances of their acts where they are no family."""
+
+        def look(one: Scripted, count: int, members: Memory) -> tuple[Memory, Any]:
+            def of(kept: Memory) -> tuple[Memory, Any]:
+                if isinstance(one, Family):
+                    return one.step(kept, view, kept.numbers)
+                return one.expected(kept, view)
+
+            return jax.vmap(of, axis_size=count)(members)  # also of those who remember nothing
+
+        found = [look(*one) for one in zip(self._scripts, counts, members, strict=True)]
+        return tuple(kept for kept, _ in found), [about for _, about in found]
+
+    def _carry_out(self, view: View, intents: Intent) -> jax.Array:
+        """[M, A] chances of the acts of members with such intents [M, ...]."""
+        family = next(one for one in self._scripts if isinstance(one, Family))  # all do it alike
+        return jax.vmap(lambda intent: family.carry_out(view, intent)[0])(intents)
 
     def _learned(self, memory: Known, view: View) -> Known:
         """What is known of the others after their last acts, if these are what was awaited: who is
@@ -248,7 +279,7 @@ class TypesContext(GameReader):
     def _told(self, known: Known) -> jax.Array:
         """[A + T + 1] of one other: its next act, its name, and whether it rests at times."""
         belief, rests = jax.nn.softmax(known.belief), jax.nn.softmax(known.rests)
-        ends = np.cumsum([len(one) for one in self._numbers])
+        ends = np.cumsum(self._counts)
         named = jnp.diff(jnp.cumsum(belief)[ends - 1], prepend=0.0)
         return jnp.concatenate([self._acts(known), named, rests[1:]])
 
@@ -262,8 +293,3 @@ def foretells(one: Player) -> bool:
     """Whether somebody can be held against this player: its acts have known chances, and all else
     that it draws is drawn before a trial."""
     return isinstance(one, Family) or (isinstance(one, Scripted) and not one.uses_chance)
-
-
-def _over_members(ask: Callable[..., Any], numbers: np.ndarray) -> Callable[..., Any]:
-    """The same of all members, one view for all; also of those who remember nothing."""
-    return jax.vmap(ask, in_axes=(0, None), axis_size=len(numbers))
