@@ -150,8 +150,8 @@ def test_the_command(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.chdir(tmp_path)
     learn = (
         "train ppo-memory --game.size 3 --game.seats 2 --game.hares 1 --game.horizon 5 --trial 2"
-        " --train-against None --seats learn,stag|family-lazy --steps 64 --ppo.games 2 --ppo.unroll 8"
-        " --ppo.minibatches 1 --net.hidden 8 --memory.size 8 --name one"
+        " --train-against None --seats learn,stag|family-lazy --steps 64 --ppo.games 2"
+        " --ppo.unroll 8 --ppo.minibatches 1 --net.hidden 8 --memory.size 8 --name one"
     )
     assert main(learn.split()) == 0
     adapt = (

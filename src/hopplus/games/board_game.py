@@ -12,6 +12,7 @@ import numpy as np
 from hopplus.config import ConfigError
 from hopplus.games import grid, layout
 from hopplus.games.game import Target
+from hopplus.lookup import at
 from hopplus.types import View, ViewShape
 
 
@@ -131,16 +132,17 @@ class BoardGame:
         if not self.sees_all:
             contents = jnp.where(self.in_sight(state, seat), contents, 0)
         planes = contents[:, None] >> jnp.arange(self.shape[2]) & 1
-        legal = grid.open_moves(state.seats[seat], state.walls, c.columns)
+        legal = grid.open_moves(at(state.seats, seat), state.walls, c.columns)
         if acts is not None:
             legal = jnp.append(legal, acts)
+        order = np.add.outer(np.arange(c.seats), np.arange(c.seats)) % c.seats  # own first
         # A table, because XLA divides by a constant only nearly exactly.
         time = (np.arange(self.horizon + 1) / self.horizon).astype(np.float32)
         return View(
             planes=planes.astype(jnp.float32).reshape(self.shape),
-            legal=legal & there[seat] | (jnp.arange(len(legal)) == grid.STAY),
-            time=jnp.asarray(time)[state.steps],
-            last_actions=jnp.roll(state.last_actions, -seat),
+            legal=legal & at(there, seat) | (jnp.arange(len(legal)) == grid.STAY),
+            time=at(jnp.asarray(time), state.steps),
+            last_actions=at(state.last_actions, at(jnp.asarray(order), seat)),
         )
 
     def in_sight(self, state: Any, seat: jax.Array | int) -> jax.Array:

@@ -14,6 +14,7 @@ from hopplus.games import grid
 from hopplus.games.board_game import BoardGame, BoardState, check_count
 from hopplus.games.game import Target
 from hopplus.games.render import PALETTE
+from hopplus.lookup import at
 from hopplus.types import Outcome, View
 
 LETTERS = "abcd"  # how the coins of each seat are written in a layout
@@ -88,8 +89,8 @@ class CoinGame(BoardGame):
         after = replace(
             state,
             seats=seats,
-            coins=jnp.where(taken, again[which], state.coins),
-            owners=jnp.where(taken, owners[which], state.owners),
+            coins=jnp.where(taken, at(again, which), state.coins),
+            owners=jnp.where(taken, at(owners, which), state.owners),
             steps=steps,
             last_actions=played,
         )

@@ -4,6 +4,7 @@ Cells are numbered row by row: cell = row * columns + column.
 """
 
 import itertools
+from functools import cache
 from typing import Any, NamedTuple
 
 import jax
@@ -11,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from hopplus.config import ConfigError
+from hopplus.lookup import at
 
 MOVES = ((-1, 0), (1, 0), (0, -1), (0, 1), (0, 0))  # row, column; the last is stay
 STAY = 4
@@ -31,20 +33,28 @@ class Bank(NamedTuple):
         return len(self.free)
 
 
+@cache
+def neighbours(cells: int, columns: int) -> np.ndarray:
+    """[cells, 5] int32 where the moves from each cell of an empty board lead; the cell itself when
+    that is off the board."""
+    row, column = np.divmod(np.arange(cells)[:, None], columns)
+    down, right = np.array(MOVES).T
+    rows, columns_ = row + down, column + right
+    there = (rows >= 0) & (rows < cells // columns) & (columns_ >= 0) & (columns_ < columns)
+    return np.where(there, rows * columns + columns_, np.arange(cells)[:, None]).astype(np.int32)
+
+
 def moved(cell: jax.Array, action: jax.Array, walls: jax.Array, columns: int) -> jax.Array:
     """[] int32 where a move leads: the cell itself when off the board, into a wall, or no move."""
-    rows = walls.shape[0] // columns
-    delta = jnp.asarray(MOVES, jnp.int32)[jnp.clip(action, 0, STAY)]
-    row, column = cell // columns + delta[0], cell % columns + delta[1]
-    on_board = (row >= 0) & (row < rows) & (column >= 0) & (column < columns)
-    target = jnp.where(on_board & (action >= 0) & (action < STAY), row * columns + column, cell)
-    return jnp.where(walls[target], cell, target)
+    move = jnp.where((action >= 0) & (action < STAY), action, STAY)
+    target = at(jnp.asarray(neighbours(len(walls), columns)), (cell, move))
+    return jnp.where(at(walls, target), cell, target)
 
 
 def open_moves(cell: jax.Array, walls: jax.Array, columns: int) -> jax.Array:
     """[5] bool, the moves from a cell that stay on the board and off the walls; stay always is."""
-    targets = jax.vmap(moved, in_axes=(None, 0, None, None))(cell, jnp.arange(STAY), walls, columns)
-    return jnp.append(targets != cell, True)
+    targets = at(jnp.asarray(neighbours(len(walls), columns)[:, :STAY]), cell)
+    return jnp.append((targets != cell) & ~at(walls, targets), True)
 
 
 def turned(bits: jax.Array, seat: jax.Array | int, seats: int) -> jax.Array:
@@ -70,7 +80,7 @@ def distinct_free(numbers: jax.Array, free: jax.Array) -> jax.Array:
     ranks = distinct_ranks(numbers, held.sum())
     sums = jnp.cumsum(held)
     word = (sums <= ranks[:, None]).sum(axis=1)
-    ranks, bits = ranks - (sums - held)[word], words[word]
+    ranks, bits = ranks - at(sums - held, word), at(words, word)
     cells = 32 * word
     for half in (16, 8, 4, 2, 1):
         lower = jax.lax.population_count(bits & ((1 << half) - 1)).astype(jnp.int32)

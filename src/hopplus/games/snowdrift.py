@@ -10,6 +10,7 @@ from hopplus.config import ConfigError, SnowdriftConfig
 from hopplus.games.board_game import BoardGame, BoardState, check_count
 from hopplus.games.game import Target
 from hopplus.games.sprites import SPRITES
+from hopplus.lookup import at
 from hopplus.types import Outcome, View
 
 CLEAR = 5
@@ -73,7 +74,7 @@ class Snowdrift(BoardGame):
     def view(self, state: SnowdriftState, seat: jax.Array | int) -> View:  # [10]
         cells = jnp.arange(self.config.rows * self.config.columns)[:, None]
         drift = ((state.drifts == cells) & state.there).any(axis=1)
-        on_drift = ((state.drifts == state.seats[seat]) & state.there).any()  # [4]
+        on_drift = ((state.drifts == at(state.seats, seat)) & state.there).any()  # [4]
         return self.look(state, seat, drift.astype(jnp.int32), on_drift)
 
     def seen(self, view: View) -> SnowdriftState:

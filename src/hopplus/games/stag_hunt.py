@@ -15,6 +15,7 @@ from hopplus.config import StagHuntConfig
 from hopplus.games.board_game import BoardGame, BoardState, check_count
 from hopplus.games.game import Target
 from hopplus.games.sprites import SPRITES
+from hopplus.lookup import at
 from hopplus.types import Outcome, View
 
 HUNT_STAG, HUNT_HARE = 5, 6
@@ -137,16 +138,16 @@ class StagHunt(BoardGame):
         cells = jnp.arange(c.rows * c.columns)[:, None]
         prey = (state.prey == cells) & state.alive  # [H*W, P]
         stag, hare = prey[:, : c.stags].any(axis=1), prey[:, c.stags :].any(axis=1)
-        on_prey = (state.prey == state.seats[seat]) & state.alive
+        on_prey = (state.prey == at(state.seats, seat)) & state.alive
         hunts = jnp.stack([on_prey[: c.stags].any(), on_prey[c.stags :].any()])  # [4]
         return self.look(state, seat, stag | hare << 1, hunts)
 
     def in_sight(self, state: StagHuntState, seat: jax.Array | int) -> jax.Array:
-        c, here = self.config, state.seats[seat]
+        c, here = self.config, at(state.seats, seat)
         cells = jnp.arange(c.rows * c.columns)
         down = jnp.abs(cells // c.columns - here // c.columns)
         right = jnp.abs(cells % c.columns - here % c.columns)
-        return (jnp.maximum(down, right) <= (c.sight or 0)) & state.present[seat]
+        return (jnp.maximum(down, right) <= (c.sight or 0)) & at(state.present, seat)
 
     def seen(self, view: View) -> StagHuntState:
         c = self.config

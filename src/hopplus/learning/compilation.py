@@ -156,8 +156,13 @@ def repeated(
 
         def body(number: jax.Array, carry: tuple[Learning, Metrics]) -> tuple[Learning, Metrics]:
             now, metrics = once(carry[0])
-            put = jax.lax.dynamic_update_index_in_dim
-            return now, jax.tree.map(lambda all, one: put(all, one, number, 0), carry[1], metrics)
+
+            def put(every: jax.Array, one: jax.Array) -> jax.Array:
+                where = [number] + [0] * one.ndim
+                update = jax.lax.dynamic_update_slice
+                return update(every, one[None], where, allow_negative_indices=False)
+
+            return now, jax.tree.map(put, carry[1], metrics)
 
         return jax.lax.fori_loop(0, count, body, (now, rows))
 

@@ -155,7 +155,7 @@ class Learner:
         """As `update` for all seeds, [S, ...] but for the number of updates."""
         if len(now.key) > 1:  # an axis of one would be more to trace and compile
             return jax.vmap(self.update, in_axes=(self.axes,), out_axes=(self.axes, 0))(now)
-        one, metrics = self.update(jax.tree.map(lambda leaf: leaf[0] if leaf.ndim else leaf, now))
+        one, metrics = self.update(jax.tree.map(lambda leaf: leaf.reshape(leaf.shape[1:]), now))
         learning = jax.tree.map(lambda leaf, before: leaf.reshape(before.shape), one, now)
         return learning, {name: leaf[None] for name, leaf in metrics.items()}
 

@@ -20,6 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from hopplus.config import SearchConfig
+from hopplus.lookup import at
 
 Node = Any  # a state as whoever searches knows it: any pytree of arrays
 
@@ -166,7 +167,7 @@ def _grow(
     with jax.named_scope("select"):
         descent = _descend(tree, config)
     with jax.named_scope("expand"):
-        node = jax.tree.map(lambda leaf: _at(leaf, descent.parent), tree.nodes)
+        node = jax.tree.map(lambda leaf: at(leaf, descent.parent), tree.nodes)
         reached = recurrent_fn(node, descent.edge // config.outcomes % tree.prior.shape[1], chance)
     with jax.named_scope("backup"):
         tree = _back_up(tree, new, descent, reached, config)
@@ -185,9 +186,9 @@ class Descent(NamedTuple):
 def _descend(tree: Tree, config: SearchConfig) -> Descent:
     edge = tree.ahead[0]
     parent = edge // (tree.prior.shape[1] * config.outcomes)
-    depth = _at(tree.depth, parent)
+    depth = at(tree.depth, parent)
     places = jnp.arange(tree.path.shape[1])
-    return Descent(edge, parent, depth, jnp.where(places == depth, edge, _at(tree.path, parent)))
+    return Descent(edge, parent, depth, jnp.where(places == depth, edge, at(tree.path, parent)))
 
 
 def _back_up(
@@ -201,14 +202,14 @@ def _back_up(
     on_path = places <= depth
 
     # Ends, and nodes as deep as one may look, are met again and not looked at a second time.
-    known = _at(tree.child, edge)
+    known = at(tree.child, edge)
     fresh = known == 0
     ended = jnp.where(fresh, reached.ended, known == nodes)
     # Arrays are read only after they are written to, so that writing needs no copy.
-    rewards = tree.reward.at[edge].set(jnp.where(fresh, reached.reward, _at(tree.reward, edge)))
+    rewards = tree.reward.at[edge].set(jnp.where(fresh, reached.reward, at(tree.reward, edge)))
     values = tree.value.at[new].set(reached.leaf.value)
-    value = _at(values, jnp.where(fresh, new, jnp.minimum(known, nodes - 1)))
-    gains = jnp.where(on_path, _at(rewards, jnp.where(on_path, path, 0)), 0.0)
+    value = at(values, jnp.where(fresh, new, jnp.minimum(known, nodes - 1)))
+    gains = jnp.where(on_path, at(rewards, jnp.where(on_path, path, 0)), 0.0)
     gains += jnp.where((places == depth) & ~ended, config.worth * value, 0.0)
     discounts = jnp.asarray(_discounts(depths, config.worth))
     returns = jnp.matmul(gains, discounts, precision="highest")  # [D]
@@ -237,18 +238,18 @@ def _look_ahead(tree: Tree, descent: Descent, config: SearchConfig) -> Tree:
     on_path = places <= depth
     stops = jnp.where(on_path, path // (actions * config.outcomes), 0)  # [D] nodes along it
     value, prior, visits, total = (
-        _at(leaf, stops) for leaf in (tree.value, tree.prior, tree.visits, tree.total)
+        at(leaf, stops) for leaf in (tree.value, tree.prior, tree.visits, tree.total)
     )
     scores = jax.vmap(puct, in_axes=(0, 0, 0, 0, None))(value, prior, visits, total, config)
     best = scores.argmax(axis=1)  # [D]
     turn = jnp.take_along_axis(visits, best[:, None], axis=1)[:, 0].astype(jnp.int32)
     edges = (stops * actions + best) * config.outcomes + turn % config.outcomes
-    child = _at(tree.child, edges)
+    child = at(tree.child, edges)
     ends = (child == 0) | (child == nodes) | (places == len(path) - 1)
-    onward = jnp.where(ends, edges, _at(tree.ahead, jnp.where(ends, 0, child)))
+    onward = jnp.where(ends, edges, at(tree.ahead, jnp.where(ends, 0, child)))
     stays = (places < depth) & (child == jnp.roll(stops, -1))
     leaves = jax.lax.cummin(jnp.where(stays, len(path), places), reverse=True)
-    ahead = _at(onward, jnp.minimum(leaves, len(path) - 1))
+    ahead = at(onward, jnp.minimum(leaves, len(path) - 1))
     where = jnp.where(on_path, stops, nodes)
     # Nodes on a path differ, but those behind its end are all dropped at the same place.
     return replace(tree, ahead=tree.ahead.at[where].set(ahead, mode="drop"))
@@ -258,11 +259,6 @@ def _discounts(depths: int, discount: float) -> np.ndarray:
     """[D, D] float32, what a gain at one place is worth at another before it."""
     later = np.arange(depths)[:, None] - np.arange(depths)
     return np.where(later >= 0, discount ** np.maximum(later, 0), 0.0).astype(np.float32)
-
-
-def _at(leaf: jax.Array, where: jax.Array) -> jax.Array:
-    """Rows of an array, all of which are there: to check costs more than to read."""
-    return leaf.at[where].get(mode="promise_in_bounds")
 
 
 def _add(counts: jax.Array, where: jax.Array, more: jax.Array) -> jax.Array:

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from hopplus.games.game import Game, repeat_step, views
+from hopplus.lookup import at
 from hopplus.models.opponent import others_views
 from hopplus.types import Memory, Sample, State, Trajectory, View
 
@@ -70,10 +71,12 @@ def emptied(buffer: Rows) -> Rows:
 def push(buffer: Rows, rows: Rows, updates: jax.Array) -> Rows:
     """The buffer after rows [M, ...], the same number in every one of the `updates` before."""
 
+    count, room = len(rows.joint), len(buffer.joint)  # room for whole updates
+    first = jax.lax.rem(updates, room // count) * count  # so that no product overflows
+
     def put(kept: jax.Array, new: jax.Array) -> jax.Array:
-        rows, room = new.shape[0], kept.shape[0]  # room for whole updates; no product overflows
-        first = (updates % (room // rows)) * rows
-        return jax.lax.dynamic_update_slice_in_dim(kept, new, first, axis=0)
+        where = [first] + [0] * (new.ndim - 1)
+        return jax.lax.dynamic_update_slice(kept, new, where, allow_negative_indices=False)
 
     after: Rows = jax.tree.map(put, buffer, rows)
     return after
@@ -112,9 +115,11 @@ def draw_rows(key: jax.Array, present: jax.Array, count: int) -> tuple[jax.Array
     """
     sums = jnp.cumsum(present.reshape(-1).astype(jnp.int32))
     threshold = jax.random.uniform(key, (count,)) * sums[-1]
-    flat = jnp.searchsorted(sums, threshold, side="right")
+    # Whole numbers are compared as they are; others are looked at for signs and for nan first.
+    flat = jnp.searchsorted(sums, jnp.floor(threshold).astype(jnp.int32), side="right")
     flat = jnp.minimum(flat, present.size - 1)
-    return flat // present.shape[1], flat % present.shape[1]
+    places = jnp.int32(present.shape[1])
+    return jax.lax.div(flat, places), jax.lax.rem(flat, places)
 
 
 def draw_present(
@@ -124,8 +129,8 @@ def draw_present(
     present = present_in(game, buffer)
     present = present.any(axis=tuple(range(1, present.ndim - 1)))  # at any step of a segment
     row, place = draw_rows(key, present[:, seats], count)
-    drawn: Rows = jax.tree.map(lambda leaf: leaf[row], buffer)
-    return drawn, seats[place]
+    drawn: Rows = jax.tree.map(lambda leaf: at(leaf, row), buffer)
+    return drawn, at(seats, place)
 
 
 def present_in(game: Game, rows: Any) -> jax.Array:
@@ -149,12 +154,12 @@ def own_sample(game: Game, transition: Transitions, seat: jax.Array) -> Sample:
     view = game.view(transition.state, seat)
     return Sample(
         view=view,
-        present=present_in(game, transition)[order],
-        joint=transition.joint[order],
-        reward=outcome.reward[order],
+        present=at(present_in(game, transition), order),
+        joint=at(transition.joint, order),
+        reward=at(outcome.reward, order),
         after=game.view(after, seat),
-        present_after=game.present(after)[order],
-        legal_after=views(game, after).legal[order],
+        present_after=at(game.present(after), order),
+        legal_after=at(views(game, after).legal, order),
         done=outcome.done,
         later=view,
         caught=jnp.int32(len(game.targets)),
@@ -166,8 +171,8 @@ def other_samples(game: Game, transition: Transitions, seat: jax.Array, goals: j
     """[N - 1] what the seat learns of what each other does, whom it takes to have goals
     [N - 1, G]; the others' views are the seat's own, turned."""
     order = (seat + jnp.arange(game.seats)) % game.seats
-    own, legal = game.view(transition.state, seat), views(game, transition.state).legal[order]
-    present, joint = present_in(game, transition)[order], transition.joint[order]
+    own, legal = game.view(transition.state, seat), at(views(game, transition.state).legal, order)
+    present, joint = at(present_in(game, transition), order), at(transition.joint, order)
 
     def of_other(place: jax.Array, view: View, goal: jax.Array) -> Sample:
         return act_sample(view, jnp.roll(joint, -place), jnp.roll(present, -place), goal)
