@@ -289,7 +289,7 @@ def test_refusals() -> None:
     with pytest.raises(ConfigError, match="too much of each step for imagination"):
         make_context(make_game(rules), TrainConfig(game=rules, context="types", parts=parts))
     seats = TrainConfig(game=rules, context="types", seats="learn,switch,switch,switch")
-    with pytest.raises(ConfigError, match="nobody of those who are drawn is one"):
+    with pytest.raises(ConfigError, match="knows nobody of those who are drawn"):
         make_context(make_game(rules), seats)
     with pytest.raises(ConfigError, match=r"types\.slip"):
         TypesConfig(slip=0)

@@ -27,7 +27,9 @@ from hopplus.play.trained import Trained
 from hopplus.players.actor import Actor, make_actor
 from hopplus.players.context.casting import CastingContext
 from hopplus.players.context.context import Context
+from hopplus.players.context.types import TypesContext
 from hopplus.players.planner import Planner
+from hopplus.players.scripted import scripted
 from refusals import refused
 
 RULES = StagHuntConfig(size=4, seats=2, hares=3, horizon=12)
@@ -55,16 +57,19 @@ def planner(asked: SearchConfig = ASKED) -> tuple[Trained, Planner]:
     return one, found
 
 
-def seen(other: str, steps: int) -> Any:
-    """[steps] views of seat 0, who stands about while another plays."""
+def played(other: str, steps: int) -> list[Any]:
+    """[steps] states of a game of seat 0, who stands about, with another."""
     game = make_game(RULES)
     seating = replace(seat_players(f"random,{other}", game), trial=9)
-    plays = start(game, seating, jax.random.key(4))
-    plays = jax.tree.map(lambda leaf: leaf[None], plays)
+    plays = jax.tree.map(lambda leaf: leaf[None], start(game, seating, jax.random.key(4)))
     params: Any = tuple(() for _ in seating.groups)
     states = rollout(game, seating, params, plays, steps)[1].state
-    one = [jax.tree.map(lambda leaf, t=t: leaf[t, 0], states) for t in range(steps)]
-    return [game.view(state, 0) for state in one]
+    return [jax.tree.map(lambda leaf, t=t: leaf[t, 0], states) for t in range(steps)]
+
+
+def seen(other: str, steps: int) -> list[Any]:
+    """[steps] what seat 0 sees of it."""
+    return [make_game(RULES).view(state, 0) for state in played(other, steps)]
 
 
 def told(context: Context, params: Any, views: Any) -> tuple[Any, list[jax.Array]]:
@@ -94,27 +99,61 @@ def test_the_policy_is_told_what_it_was_told() -> None:
         np.testing.assert_array_equal(a, b)
 
 
-@pytest.mark.parametrize("other", ["stag", "hare"])
-def test_the_others_act_as_whom_they_have_acted_like(other: str) -> None:
-    """As the script itself would, after a few steps; by its own policy it would take anything."""
+@pytest.mark.parametrize(("other", "steps"), [("stag", 7), ("hare", 3)])
+def test_the_others_act_as_whom_they_have_acted_like(other: str, steps: int) -> None:
+    """As the script itself would in every tree, but for slips, after a few steps."""
     one, searching = planner()
-    views = seen(other, 7)
-    context = searching.actor.context
-    memory, _ = told(context, context.params_of(one.params), views[:-1])
-    look = jax.jit(
-        lambda memory, view, key: (
-            searching.supposing(one.params, searching.root(one.params, memory, view)[0], key).others
-        )
-    )
+    *before, last = played(other, steps)
+    game, context = make_game(RULES), searching.actor.context
+    memory, _ = told(context, context.params_of(one.params), [game.view(s, 0) for s in before])
+    root, _ = searching.root(one.params, memory, game.view(last, 0))
     keys = jax.random.split(jax.random.key(1), 8)
-    found = np.stack([look(memory, views[-1], key) for key in keys])  # [8, 1, A]
-    names = ("stag", "hare")
+    found = jax.vmap(lambda key: searching.supposing(one.params, root, key).others)(keys)
+    script = scripted(other, game)
+    _, chances = script.expected(script.start(), game.view(last, 1))
+    np.testing.assert_allclose(found[:, 0].mean(axis=0), chances, atol=0.06)
+    rival = scripted("hare" if other == "stag" else "stag", game)
+    _, others = rival.expected(rival.start(), game.view(last, 1))
+    assert np.abs(chances - others).max() > 0.2  # here it makes a difference who it is
+
+
+def test_families_and_scripts_in_any_order() -> None:
+    """Members act as the scripts do one by one, when they are awaited and in a search."""
+    game = make_game(RULES)
+    names = ("stag", "family-lazy", "hare", "family-shy")
+    context = TypesContext(RULES, replace(LEARNED.types, members=6), names)
+    first, second = played("hare", 2)
+    view = game.view(second, 0)
+    memory, _ = context.infer((), context.start(), game.view(first, 0))
+    known, _ = context.infer((), memory, view)
+    slip = LEARNED.types.slip
+    even = game.view(second, 1).legal / game.view(second, 1).legal.sum()
+    want = []
+    for name, members in zip(names, memory.members, strict=True):
+        script = scripted(name, game)
+        count = len(jax.tree.leaves(members)[0][0]) if jax.tree.leaves(members) else 1
+        for number in range(count):
+            own = jax.tree.map(lambda leaf, number=number: leaf[0, number], members)
+            _, chances = script.expected(own, game.view(second, 1))
+            want.append((1 - slip) * chances + slip * even)
+    np.testing.assert_allclose(known.expected[0], np.stack(want), atol=1e-6)
+    counts = np.array([1, 3, 1, 3])
+    assert len(want) == counts.sum()
+    for name, first_of in enumerate(np.cumsum(counts) - counts):
+        sure = replace(memory, belief=jnp.full((1, len(want)), -1e9).at[0, first_of].set(0.0))
+        cast, _ = context.cast(sure, jax.random.key(0))
+        assert cast.name[0] == name
+        _, chances = context.rehearse(cast, view)
+        np.testing.assert_allclose(chances[0], want[first_of], atol=1e-6)
+
+
+def test_who_has_met_nobody_known_holds_others_against_all_families() -> None:
+    one = trained(replace(LEARNED, seats="learn,switch")).playing(make_game(RULES), ASKED)
+    assert isinstance(one, Planner)
+    context = one.actor.context
     assert isinstance(context, CastingContext)
-    belief = context.infer(context.params_of(one.params), memory, views[-1])[0][1].belief
-    assert jax.nn.softmax(belief[0])[names.index(other)] > 0.9
-    unseen, _ = searching.root(one.params, searching.start(), views[-1])
-    assert np.abs(found.mean(axis=0) - np.asarray(unseen.others)).max() > 0.3
-    assert found.max(axis=2).mean() > 0.5
+    assert isinstance(context.watching, TypesContext)
+    assert "family-shy" in context.watching.names
 
 
 def test_who_knows_types_already_is_asked_itself() -> None:
@@ -139,8 +178,10 @@ def test_refusals(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatc
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ConfigError, match=r"search\.others is 'types' but must be models"):
         replace(LEARNED, search=ASKED)
-    with pytest.raises(ConfigError, match="nobody of those who are drawn is one"):
-        trained(replace(LEARNED, seats="learn,switch")).playing(make_game(RULES), ASKED)
+    with pytest.raises(ConfigError, match=r"search\.infer-every"):
+        replace(ASKED, infer_every=1)
+    with pytest.raises(ConfigError, match="this one has other settings"):
+        trained().playing(make_game(replace(RULES, horizon=20)), ASKED)
     refused("bench search --search.others types", "leave --search.others out", capsys)
     refused("train hop --search.others types", "--context types", capsys)
 

@@ -30,8 +30,8 @@ class SearchConfig(Settings):
     world: Literal["true", "learned"] = "true"
     """The rules of the game, applied to what the seat sees, or the player's own model of them."""
     others: Literal["models", "types"] = "models"
-    """Who acts for the others: the player's models of them, or itself in their place where it has
-    none; or scripted players that each of them has acted like in the trial, in play alone."""
+    """How the others act: as the player has learned to model them, or would itself in their place;
+    or in play as known players do whom they have acted like in the trial, told by their acts."""
     infer_every: Annotated[int, Between(0, MOST)] = 0
     """Steps ahead after which goals are inferred again; 0 for at the first step only."""
     trees: Annotated[int, Between(1, 2**10)] = 3
@@ -59,6 +59,10 @@ class SearchConfig(Settings):
         super().__post_init__()
         held = not (self.kind == "one-step" and self.choice == "visits")
         check(held, "search.choice", self.choice, "values with one step, which looks at all alike")
+
+        held = self.others == "models" or not self.infer_every
+        allowed = "0 with --search.others types, which are told by real acts only"
+        check(held, "search.infer_every", self.infer_every, allowed)
 
     def check_asked(self) -> None:
         """Raise `ConfigError` if options of a search are given and none is asked for."""

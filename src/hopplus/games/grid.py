@@ -34,7 +34,7 @@ class Bank(NamedTuple):
 
 
 @cache
-def neighbours(cells: int, columns: int) -> np.ndarray:
+def leads_to(cells: int, columns: int) -> np.ndarray:
     """[cells, 5] int32 where the moves from each cell of an empty board lead; the cell itself when
     that is off the board."""
     row, column = np.divmod(np.arange(cells)[:, None], columns)
@@ -47,13 +47,13 @@ def neighbours(cells: int, columns: int) -> np.ndarray:
 def moved(cell: jax.Array, action: jax.Array, walls: jax.Array, columns: int) -> jax.Array:
     """[] int32 where a move leads: the cell itself when off the board, into a wall, or no move."""
     move = jnp.where((action >= 0) & (action < STAY), action, STAY)
-    target = at(jnp.asarray(neighbours(len(walls), columns)), (cell, move))
+    target = at(jnp.asarray(leads_to(len(walls), columns)), (cell, move))
     return jnp.where(at(walls, target), cell, target)
 
 
 def open_moves(cell: jax.Array, walls: jax.Array, columns: int) -> jax.Array:
     """[5] bool, the moves from a cell that stay on the board and off the walls; stay always is."""
-    targets = at(jnp.asarray(neighbours(len(walls), columns)[:, :STAY]), cell)
+    targets = at(jnp.asarray(leads_to(len(walls), columns)[:, :STAY]), cell)
     return jnp.append((targets != cell) & ~at(walls, targets), True)
 
 

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from hopplus.config import ConfigError, SearchConfig, TrainConfig, check
+from hopplus.games import make_game
 from hopplus.games.game import Game, check_board
 from hopplus.models.opponent import others_views, predictor
 from hopplus.models.sampling import draw, drawn_by
@@ -221,6 +222,11 @@ def with_search(
             " --search.world learned"
         )
     if config.others == "types" and not actor.context.casts:
+        if make_game(learned.game) != game:
+            raise ConfigError(
+                f"--search.others types knows the game that {actor.name} has learned in, and this"
+                " one has other settings"
+            )
         context = CastingContext(actor.context, make_types(game, learned))
         actor = replace(actor, context=context)
     return Planner(actor, game, config)

@@ -73,6 +73,9 @@ class CastingContext(Context):
     def about_others(self, context: jax.Array) -> jax.Array:
         return self.told.about_others(context)
 
+    def foretold(self, context: jax.Array) -> jax.Array | None:
+        return self.told.foretold(context)
+
     def cast(self, memory: Memory, key: jax.Array) -> tuple[Any, jax.Array]:
         return self.watching.cast(memory[1], key)
 

@@ -48,22 +48,30 @@ def _make_traits(game: Game, config: TrainConfig) -> Context:
 def _make_types(game: Game, config: TrainConfig) -> Context:
     if "imagination" in config.parts:
         raise ConfigError("--context types remembers too much of each step for imagination to keep")
+    if _met(game, config) and not _known(game, config):
+        raise ConfigError("--context types knows nobody of those who are drawn")
     return make_types(game, config)
 
 
 def make_types(game: Game, config: TrainConfig) -> TypesContext:
-    """Who holds others against the known players that a run of these settings meets."""
+    """Who holds others against the known players that a run of these settings meets, or against all
+    families where it meets none."""
     if game.hidden:
         raise ConfigError(f"types are told apart on the whole board, but nobody sees {game.hidden}")
     check_board(game, "a context that holds others against known players")
-    met = dict.fromkeys(name for names in _drawn(game, config) for name in names)
-    known = tuple(
-        name for name in met if _is_script(game, name) and foretells(scripted(name, game))
-    )
-    if met and not known:
-        raise ConfigError("types are of known players, and nobody of those who are drawn is one")
-    names = known or mixed_names(game, "population", config.held_out)
+    names = _known(game, config) or mixed_names(game, "population", config.held_out)
     return TypesContext(config.game, config.types, names)
+
+
+def _met(game: Game, config: TrainConfig) -> list[str]:
+    """The names of all whom one may sit with, each once."""
+    return list(dict.fromkeys(name for names in _drawn(game, config) for name in names))
+
+
+def _known(game: Game, config: TrainConfig) -> tuple[str, ...]:
+    """Those of them whom somebody can be held against."""
+    met = _met(game, config)
+    return tuple(n for n in met if _is_script(game, n) and foretells(scripted(n, game)))
 
 
 def _make_liam(game: Game, config: TrainConfig) -> Context:
