@@ -219,12 +219,12 @@ def test_search_and_belief_refuse_it_in_one_sentence(settings: dict[str, Any], w
     game = make_game(config.game)
     actor = make_actor("one", game, config)
     with pytest.raises(ConfigError) as error:
-        with_search(actor, game, SearchConfig(simulations=1))
+        with_search(actor, game, SearchConfig(simulations=1), config)
     assert str(error.value) == (
         f"a search by the rules needs the whole game, but nobody sees {words}: take"
         " --search.world learned"
     )
-    assert with_search(actor, game, SearchConfig(simulations=0)) is actor
+    assert with_search(actor, game, SearchConfig(simulations=0), config) is actor
     config = TrainConfig(game=config.game, parts=("opponent", "belief"))
     with pytest.raises(ConfigError) as error:
         make_actor("one", game, config)

@@ -161,8 +161,11 @@ LEARNED_BY = SearchConfig(simulations=7, kind="tree", trees=2, noise=0.25, tempe
 def test_a_search_of_no_simulations_is_none() -> None:
     actor = actor_of("opponent", "belief")
     for simulations in (0, None):
-        assert with_search(actor, GAME_MADE, SearchConfig(simulations=simulations)) is actor
-    searching = with_search(actor, GAME_MADE, LEARNED_BY)
+        assert (
+            with_search(actor, GAME_MADE, SearchConfig(simulations=simulations), TrainConfig())
+            is actor
+        )
+    searching = with_search(actor, GAME_MADE, LEARNED_BY, TrainConfig())
     assert searching == Planner(actor, GAME_MADE, LEARNED_BY)
     assert (searching.name, searching.carries) == (actor.name, actor.carries)
     assert same(searching.start(), actor.start())
@@ -178,11 +181,12 @@ def test_a_search_of_no_simulations_is_none() -> None:
 )
 def test_what_a_player_lacks_is_said(parts: Any, settings: dict[str, Any], words: str) -> None:
     with pytest.raises(ConfigError) as error:
-        with_search(actor_of(*parts), GAME_MADE, replace(LEARNED_BY, **settings))
+        with_search(actor_of(*parts), GAME_MADE, replace(LEARNED_BY, **settings), TrainConfig())
     assert words in str(error.value)
     assert "\n" not in str(error.value)
     able = actor_of("opponent", "goal", "world")
-    assert isinstance(with_search(able, GAME_MADE, replace(LEARNED_BY, **settings)), Planner)
+    asked = replace(LEARNED_BY, **settings)
+    assert isinstance(with_search(able, GAME_MADE, asked, TrainConfig()), Planner)
 
 
 def seated(trained: Trained, search: SearchConfig | None) -> Any:

@@ -42,7 +42,8 @@ LEARNED = TrainConfig(
     seats="learn,stag|hare",
     types=TypesConfig(slip=0.05, change=0.002, rhythm=False),
 )
-ASKED = SearchConfig(simulations=8, trees=2, others="types")
+SIMULATIONS = 8
+ASKED = SearchConfig(simulations=SIMULATIONS, trees=2, others="types")
 
 
 def trained(config: TrainConfig = LEARNED) -> Trained:
@@ -109,10 +110,10 @@ def test_the_others_act_as_whom_they_have_acted_like(other: str, steps: int) -> 
     root, _ = searching.root(one.params, memory, game.view(last, 0))
     keys = jax.random.split(jax.random.key(1), 8)
     found = jax.vmap(lambda key: searching.supposing(one.params, root, key).others)(keys)
-    script = scripted(other, game)
+    script: Any = scripted(other, game)
     _, chances = script.expected(script.start(), game.view(last, 1))
     np.testing.assert_allclose(found[:, 0].mean(axis=0), chances, atol=0.06)
-    rival = scripted("hare" if other == "stag" else "stag", game)
+    rival: Any = scripted("hare" if other == "stag" else "stag", game)
     _, others = rival.expected(rival.start(), game.view(last, 1))
     assert np.abs(chances - others).max() > 0.2  # here it makes a difference who it is
 
@@ -130,7 +131,7 @@ def test_families_and_scripts_in_any_order() -> None:
     even = game.view(second, 1).legal / game.view(second, 1).legal.sum()
     want = []
     for name, members in zip(names, memory.members, strict=True):
-        script = scripted(name, game)
+        script: Any = scripted(name, game)
         count = len(jax.tree.leaves(members)[0][0]) if jax.tree.leaves(members) else 1
         for number in range(count):
             own = jax.tree.map(lambda leaf, number=number: leaf[0, number], members)
@@ -139,10 +140,10 @@ def test_families_and_scripts_in_any_order() -> None:
     np.testing.assert_allclose(known.expected[0], np.stack(want), atol=1e-6)
     counts = np.array([1, 3, 1, 3])
     assert len(want) == counts.sum()
-    for name, first_of in enumerate(np.cumsum(counts) - counts):
+    for place, first_of in enumerate(np.cumsum(counts) - counts):
         sure = replace(memory, belief=jnp.full((1, len(want)), -1e9).at[0, first_of].set(0.0))
         cast, _ = context.cast(sure, jax.random.key(0))
-        assert cast.name[0] == name
+        assert cast.name[0] == place
         _, chances = context.rehearse(cast, view)
         np.testing.assert_allclose(chances[0], want[first_of], atol=1e-6)
 
@@ -168,7 +169,7 @@ def test_it_acts_and_decides() -> None:
     memory, act, grown = jax.jit(searching.decide)(
         one.params, searching.start(), seen("hare", 1)[0], jax.random.key(2)
     )
-    assert grown.visits.sum() == ASKED.trees * ASKED.simulations
+    assert grown.visits.sum() == ASKED.trees * SIMULATIONS
     assert jnp.isfinite(act.value)
     assert len(memory) == 2
     assert isinstance(one.playing(make_game(RULES), None), Actor)  # unasked, no search

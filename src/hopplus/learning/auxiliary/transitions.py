@@ -71,7 +71,7 @@ def emptied(buffer: Rows) -> Rows:
 def push(buffer: Rows, rows: Rows, updates: jax.Array) -> Rows:
     """The buffer after rows [M, ...], the same number in every one of the `updates` before."""
 
-    count, room = len(rows.joint), len(buffer.joint)  # room for whole updates
+    count, room = (len(jax.tree.leaves(one)[0]) for one in (rows, buffer))  # for whole updates
     first = jax.lax.rem(updates, room // count) * count  # so that no product overflows
 
     def put(kept: jax.Array, new: jax.Array) -> jax.Array:
