@@ -98,3 +98,11 @@ class DistilConfig(Settings):
     gate: Share = 1.0
     """The world model's error, the share of fresh real steps that it predicts wrongly, above which
     a seat plays without its search and its policy stays as it is; with --search.world learned."""
+
+    def check_with(self, search: SearchConfig) -> None:
+        """Raise `ConfigError` for what cannot be learned from such a search."""
+        held = self.gate == 1 or search.world == "learned"
+        allowed = "1 where --search.world is true: there is nothing to mistrust"
+        check(held, "distil.gate", self.gate, allowed)
+        allowed = "models in training, where there is --context types"
+        check(search.others == "models", "search.others", search.others, allowed)

@@ -200,12 +200,7 @@ class TrainConfig(Settings):
         if self.search.simulations:
             held = "imagination" not in self.parts
             check(held, "--parts", self.parts, "without imagination where a search is learned from")
-            held = self.distil.gate == 1 or self.search.world == "learned"
-            allowed = "1 where --search.world is true: there is nothing to mistrust"
-            check(held, "distil.gate", self.distil.gate, allowed)
-            held = self.search.others == "models"
-            allowed = "models in training, where there is --context types"
-            check(held, "search.others", self.search.others, allowed)
+            self.distil.check_with(self.search)
         elif self.distil != DistilConfig():
             raise ConfigError("--distil options are given without --search.simulations")
         if "goal" in self.parts:
