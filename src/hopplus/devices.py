@@ -224,12 +224,16 @@ def scatter(tree: Tree) -> Tree:
     return rows
 
 
+def shares_games() -> bool:
+    """Whether the program that is traced has the games of a seed on several devices."""
+    return bool(jax.sharding.get_abstract_mesh().shape.get(GAMES, 1) > 1)
+
+
 def split_rows(tree: Tree, axis: int) -> Tree:
     """Rows to learn from, a share of them on each of the devices that have games of the seed. XLA
     would have every device learn from all of them."""
-    mesh = jax.sharding.get_abstract_mesh()
-    if mesh.shape.get(GAMES, 1) == 1:
+    if not shares_games():
         return tree
-    split = NamedSharding(mesh, Spec(*[None] * axis, GAMES))
+    split = NamedSharding(jax.sharding.get_abstract_mesh(), Spec(*[None] * axis, GAMES))
     rows: Tree = jax.lax.with_sharding_constraint(tree, split)
     return rows

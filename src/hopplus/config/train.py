@@ -86,6 +86,9 @@ class PPOConfig(Settings):
     lola: LolaConfig = field(default_factory=LolaConfig)
     parameters: Literal["independent", "shared"] = "independent"
     """One set of parameters per seat, or one for all."""
+    gradient: Literal["auto", "fused", "plain"] = "auto"
+    """The gradient of the loss by one fused kernel, which on a GPU is faster, or as XLA has it;
+    auto: fused on a GPU where the network fits."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -281,7 +281,10 @@ def make_learner(
     group = [player.name for player, _ in lineup.seating.groups].index("learn")
     seats = lineup.seating.groups[group][1]
     auxiliary = make_auxiliary_learners(config, game, actor, seats, warm_start or {})
-    return Learner(game, lineup, config.ppo, config.updates, group, auxiliary, config.distil)
+    learner = Learner(game, lineup, config.ppo, config.updates, group, auxiliary, config.distil)
+    if config.ppo.gradient == "fused" and (lacking := learner.unfused):
+        raise ConfigError(f"--ppo.gradient fused needs {lacking}")
+    return learner
 
 
 def learner_from_run(run: RunFolder) -> Learner:

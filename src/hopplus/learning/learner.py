@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, TypeAlias
 
 import equinox as eqx
@@ -12,16 +12,19 @@ import numpy as np
 import optax
 
 from hopplus.config import DistilConfig, PPOConfig, SearchConfig
-from hopplus.devices import split_rows
+from hopplus.devices import shares_games, split_rows
 from hopplus.games.game import Game, views
 from hopplus.learning.auxiliary.learner import by_set
 from hopplus.learning.auxiliary.learners import AuxiliaryLearners, AuxiliaryState
 from hopplus.learning.auxiliary.transitions import Transitions, transitions_of
 from hopplus.learning.lola import lola_gain
+from hopplus.learning.policy_slope import FusedSlope, Other, PlainSlope, PolicySlope, in_form
 from hopplus.learning.ppo import Batch, Improved, anneal_entropy, explained, mean_of, ppo_loss
+from hopplus.learning.ppo_kernel import PPOKernel, unfit
 from hopplus.learning.returns import episode_metrics, game_returns, hangs_on_value, worth_later
 from hopplus.learning.search_distillation import distillation_loss, distilled, empty_replay
 from hopplus.learning.social_rewards import SocialRewards, shared_reward
+from hopplus.models.nets import ActorCritic
 from hopplus.models.part import Metrics
 from hopplus.play.lineup import Lineup
 from hopplus.play.rollout import Play, rollout, start
@@ -42,7 +45,6 @@ class Lesson(eqx.Module):
 
 
 Step: TypeAlias = tuple[Improved, optax.OptState]  # what an update replaces by what is better
-Other: TypeAlias = tuple[Improved, Batch] | None  # the other seat's, where it is minded
 
 
 class Learning(eqx.Module):
@@ -297,11 +299,60 @@ class Learner:
 
     def rows_now(self, params: Improved, part: Batch) -> tuple[jax.Array, jax.Array]:
         """[M, A] log-probabilities and [M] values of a set's rows, as its parameters have them."""
-        context = self.actor.context
-        if context.learned_by_policy:
-            part = self.auxiliary.replay(context, params.context, part, self.config)
+        part = self._rows_as_told(params.context, part)
         over_rows = jax.vmap(self.actor.policy_and_value, in_axes=(None, 0, 0))
         return over_rows(params.policy, part.view, part.inferred)
+
+    def _rows_as_told(self, context: Params | None, part: Batch) -> Batch:
+        """Rows with the contexts that parameters as they are now would give."""
+        if not self.actor.context.learned_by_policy:
+            return part
+        return self.auxiliary.replay(self.actor.context, context, part, self.config)
+
+    def _first_inputs(self, policy: ActorCritic, context: Params | None, part: Batch) -> jax.Array:
+        """[M, F] what the first layer reads of a set's rows."""
+        part = self._rows_as_told(context, part)
+        over_rows = jax.vmap(lambda view, told: policy.body.inputs(view, policy.given(view, told)))
+        return over_rows(part.view, part.inferred)
+
+    @property
+    def unfused(self) -> str | None:
+        """What there would have to be for the loss to have one kernel; None where it can."""
+        if self.search:
+            return "to learn by PPO, not from a search"
+        if self.config.lola.step:
+            return "--ppo.lola.step to be 0"
+        return unfit(self.actor.net, self.actor.actions)
+
+    @property
+    def fused(self) -> bool:
+        """Whether the gradient of the loss is found by one kernel."""
+        wanted = self.config.gradient
+        on_gpu = jax.default_backend() == "gpu"
+        return wanted == "fused" or (wanted == "auto" and on_gpu and self.unfused is None)
+
+    def _slope(self, entropy_weight: jax.Array) -> PolicySlope:
+        """How the slope of a set's loss is found."""
+        c, rollouts = self.config, self.auxiliary.imagined_rollouts
+        imagined_value_weight = rollouts.config.critic_weight if rollouts else 1.0
+
+        def loss(params: Improved, part: Batch, other: Other) -> tuple[jax.Array, Metrics]:
+            logits, value = self.rows_now(params, part)
+            if self.search:
+                return distillation_loss(logits, value, part, c.value_weight)
+            total, found = ppo_loss(logits, value, part, c, entropy_weight, imagined_value_weight)
+            if other is not None:
+                found["lola/gain"] = lola_gain(self.rows_now, (params, part), other, c.unroll)
+                total -= c.lola.step * found["lola/gain"]
+            return total, found
+
+        if shares_games() or not self.fused:  # XLA cannot spread a kernel over devices
+            return PlainSlope(loss)
+        net, actions = self.actor.net, self.actor.actions
+        on_gpu = jax.default_backend() == "gpu"
+        shape = (actions, net.hidden, net.layers)
+        kernel = PPOKernel(*shape, c, imagines=rollouts is not None, interpret=not on_gpu)
+        return FusedSlope(kernel, self._first_inputs, entropy_weight, imagined_value_weight)
 
     @jax.named_scope("improve")
     def improve(
@@ -314,37 +365,36 @@ class Learner:
     ) -> tuple[Improved, optax.OptState, Metrics]:
         """Several passes over the batch in random minibatches, every set of parameters alike."""
         c = self.config
-        entropy_weight = anneal_entropy(c, updates, self.updates)
-        rollouts = self.auxiliary.imagined_rollouts
-        imagined_value_weight = rollouts.config.critic_weight if rollouts else 1.0
+        slopes = self._slope(anneal_entropy(c, updates, self.updates))
         through_time = self.actor.context.learned_by_policy
 
-        def loss(params: Improved, part: Batch, other: Other) -> tuple[jax.Array, Metrics]:
-            logits, value = self.rows_now(params, part)
-            if self.search:
-                return distillation_loss(logits, value, part, c.value_weight)
-            total, found = ppo_loss(logits, value, part, c, entropy_weight, imagined_value_weight)
-            if other is not None:
-                found["lola/gain"] = lola_gain(self.rows_now, (params, part), other, c.unroll)
-                total -= c.lola.step * found["lola/gain"]
-            return total, found
-
-        def step(now: Step, part: Batch, other: Other) -> tuple[Step, Metrics]:
+        def step(now: Step, part: Batch, prepared: Any, other: Other) -> tuple[Step, Metrics]:
             params, optimiser = now
-            (_, parts), slope = jax.value_and_grad(loss, has_aux=True)(params, part, other)
+            slope, parts = slopes.find(params, part, prepared, other)
             change, optimiser = self.optimiser.update(slope, optimiser, params)
             parts["gradient_norm"] = optax.tree.norm(slope)
             return (optax.apply_updates(params, change), optimiser), parts
 
-        def minibatch(now: Step, rows: jax.Array) -> tuple[Step, Metrics]:
-            part = split_rows(jax.tree.map(lambda leaf: leaf[:, rows], batch), axis=1)
+        def fetched(rows: jax.Array) -> Batch:
+            return jax.tree.map(lambda leaf: leaf[:, rows], batch)
+
+        def minibatch(now: Step, given: tuple[jax.Array, Any]) -> tuple[Step, Metrics]:
+            rows, prepared = given
+            part = split_rows(fetched(rows), axis=1)
             other = jax.tree.map(lambda leaf: leaf[::-1], (now[0], part)) if c.lola.step else None
-            return jax.vmap(step)(now, part, other)
+            return jax.vmap(step)(now, part, prepared, other)
 
         def epoch(now: Step, key: jax.Array) -> tuple[Step, Metrics]:
             rows = self.auxiliary.draw_minibatches(key, c, through_time or c.lola.step > 0)
-            return jax.lax.scan(minibatch, now, rows)
+            prepared = jax.vmap(jax.vmap(slopes.prepare), out_axes=1)(fetched(rows))
+            return jax.lax.scan(minibatch, now, (rows, prepared))
 
-        carry, parts = jax.lax.scan(epoch, (sets, optimiser), jax.random.split(key, c.epochs))
-        carry = self.commit((sets, optimiser), carry, updates)
+        begun = jax.vmap(partial(in_form, slopes.enter))((sets, optimiser))
+        now, parts = jax.lax.scan(epoch, begun, jax.random.split(key, c.epochs))
+
+        def left(now: Step, like: Improved) -> Step:
+            found: Step = in_form(lambda one: slopes.leave(one, like), now)
+            return found
+
+        carry = self.commit((sets, optimiser), jax.vmap(left)(now, sets), updates)
         return *carry, jax.tree.map(lambda leaf: leaf.mean(axis=(0, 1)), parts)

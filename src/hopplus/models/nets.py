@@ -64,9 +64,13 @@ class Mlp(eqx.Module):
         sizes = (size + 1 + extra, *[config.hidden] * config.layers)
         self.dense = Layers(sizes, key, last_gain=math.sqrt(2))
 
-    def __call__(self, view: View, extra: jax.Array | None = None) -> jax.Array:
+    def inputs(self, view: View, extra: jax.Array | None = None) -> jax.Array:
+        """[F] what the first layer reads."""
         x = jnp.append(view.planes.astype(jnp.float32).reshape(-1), view.time)
-        return jax.nn.relu(self.dense(x if extra is None else jnp.concatenate([x, extra])))
+        return x if extra is None else jnp.concatenate([x, extra])
+
+    def __call__(self, view: View, extra: jax.Array | None = None) -> jax.Array:
+        return features_of(self, self.inputs(view, extra))
 
 
 class Conv(eqx.Module):
@@ -84,10 +88,14 @@ class Conv(eqx.Module):
         self.bias = jnp.zeros(config.channels)
         self.dense = Mlp(shape[0] * shape[1] * config.channels, config, key_dense, extra)
 
-    def __call__(self, view: View, extra: jax.Array | None = None) -> jax.Array:
+    def inputs(self, view: View, extra: jax.Array | None = None) -> jax.Array:
+        """[F] what the first dense layer reads."""
         features = convolved(view.planes.astype(jnp.float32), self.kernel)
         seen = jax.nn.relu(features + self.bias)
-        return self.dense(View(seen, view.legal, view.time, view.last_actions), extra)
+        return self.dense.inputs(View(seen, view.legal, view.time, view.last_actions), extra)
+
+    def __call__(self, view: View, extra: jax.Array | None = None) -> jax.Array:
+        return features_of(self, self.inputs(view, extra))
 
 
 class Centred(eqx.Module):
@@ -100,9 +108,13 @@ class Centred(eqx.Module):
         size = (2 * height - 1) * (2 * width - 1) * (planes - 1)
         self.dense = Mlp(size, config, key, extra)
 
-    def __call__(self, view: View, extra: jax.Array | None = None) -> jax.Array:
+    def inputs(self, view: View, extra: jax.Array | None = None) -> jax.Array:
+        """[F] what the first layer reads."""
         around = centred(view.planes.astype(jnp.float32), view.last_actions.shape[0])
-        return self.dense(View(around, view.legal, view.time, view.last_actions), extra)
+        return self.dense.inputs(View(around, view.legal, view.time, view.last_actions), extra)
+
+    def __call__(self, view: View, extra: jax.Array | None = None) -> jax.Array:
+        return features_of(self, self.inputs(view, extra))
 
 
 class Walking(eqx.Module):
@@ -115,12 +127,16 @@ class Walking(eqx.Module):
         height, width, planes = shape
         self.dense = Centred(shape, config, key, extra + (height + width) * 4 * (planes - 2))
 
-    def __call__(self, view: View, extra: jax.Array | None = None) -> jax.Array:
+    def inputs(self, view: View, extra: jax.Array | None = None) -> jax.Array:
+        """[F] what the first layer reads."""
         seats = view.last_actions.shape[0]
         here, walls = (view.planes[..., plane] > 0 for plane in (0, seats))
         others = np.delete(np.arange(view.planes.shape[-1]), [0, seats])
         away = steps_away(here, view.planes[..., others] > 0, walls).astype(jnp.float32).reshape(-1)
-        return self.dense(view, away if extra is None else jnp.concatenate([away, extra]))
+        return self.dense.inputs(view, away if extra is None else jnp.concatenate([away, extra]))
+
+    def __call__(self, view: View, extra: jax.Array | None = None) -> jax.Array:
+        return features_of(self, self.inputs(view, extra))
 
 
 Body: TypeAlias = Mlp | Conv | Centred | Walking
@@ -139,9 +155,21 @@ def make_body(shape: ViewShape, config: NetConfig, key: jax.Array, extra: int = 
             return Walking(shape, config, key, extra)
 
 
+def dense_layers(body: Body) -> tuple[Linear, ...]:
+    """The dense layers, of which the first reads whatever else is given."""
+    return body.dense.layers if isinstance(body, Mlp) else dense_layers(body.dense)
+
+
+def features_of(body: Body, inputs: jax.Array) -> jax.Array:
+    """[hidden] what the dense layers make of their inputs [F]."""
+    for layer in dense_layers(body):
+        inputs = jax.nn.relu(layer(inputs))
+    return inputs
+
+
 def first_layer(body: Body) -> Linear:
     """The layer that reads whatever else is given."""
-    return body.dense.layers[0] if isinstance(body, Mlp) else first_layer(body.dense)
+    return dense_layers(body)[0]
 
 
 def convolved(planes: jax.Array, kernel: jax.Array) -> jax.Array:
@@ -236,6 +264,10 @@ class ActorCritic(eqx.Module):
         self.policy = Linear(config.hidden, actions, 0.01, key_policy)
         self.value = Linear(config.hidden, 1, 1.0, key_value)
 
+    def given(self, view: View, goal: jax.Array) -> jax.Array:
+        """What its body is given along with the view."""
+        return jnp.concatenate([last_actions(view), goal]) if self.recalls else goal
+
     def widened(self, extra: int, key: jax.Array) -> "ActorCritic":
         """This network with room for more numbers, which says the same where they are zero."""
         weight = first_layer(self.body).weight
@@ -248,8 +280,7 @@ class ActorCritic(eqx.Module):
     def __call__(self, view: View, goal: jax.Array) -> tuple[jax.Array, jax.Array]:
         """[A] log-probabilities, -inf where illegal, and [] value of one view, with what the others
         are taken to be after, or what is remembered."""
-        given = jnp.concatenate([last_actions(view), goal]) if self.recalls else goal
-        features = self.body(view, given)
+        features = self.body(view, self.given(view, goal))
         logits = jnp.where(view.legal, self.policy(features), -jnp.inf)
         return jax.nn.log_softmax(logits), self.value(features)[0]
 
