@@ -1,5 +1,6 @@
 """One update of everyone who learns: play, look back, improve."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -18,9 +19,9 @@ from hopplus.learning.auxiliary.learner import by_set
 from hopplus.learning.auxiliary.learners import AuxiliaryLearners, AuxiliaryState
 from hopplus.learning.auxiliary.transitions import Transitions, transitions_of
 from hopplus.learning.lola import lola_gain
-from hopplus.learning.policy_slope import FusedSlope, Other, PlainSlope, PolicySlope, in_form
+from hopplus.learning.policy_slope import FusedSlope, Other, Part, PlainSlope, PolicySlope, in_form
 from hopplus.learning.ppo import Batch, Improved, anneal_entropy, explained, mean_of, ppo_loss
-from hopplus.learning.ppo_kernel import PPOKernel, unfit
+from hopplus.learning.ppo_kernel import WIDEST, PPOKernel, unfit
 from hopplus.learning.returns import episode_metrics, game_returns, hangs_on_value, worth_later
 from hopplus.learning.search_distillation import distillation_loss, distilled, empty_replay
 from hopplus.learning.social_rewards import SocialRewards, shared_reward
@@ -350,8 +351,11 @@ class Learner:
             return PlainSlope(loss)
         net, actions = self.actor.net, self.actor.actions
         on_gpu = jax.default_backend() == "gpu"
-        shape = (actions, net.hidden, net.layers)
-        kernel = PPOKernel(*shape, c, imagines=rollouts is not None, interpret=not on_gpu)
+        inputs = math.prod(self.actor.shape) + 1 + self.actor.given_size
+        if net.kind != "mlp" or inputs > WIDEST or self.actor.context.learned_by_policy:
+            inputs = 0
+        shape = (actions, net.hidden, net.layers, c, inputs)
+        kernel = PPOKernel(*shape, imagines=rollouts is not None, interpret=not on_gpu)
         return FusedSlope(kernel, self._first_inputs, entropy_weight, imagined_value_weight)
 
     @jax.named_scope("improve")
@@ -368,9 +372,9 @@ class Learner:
         slopes = self._slope(anneal_entropy(c, updates, self.updates))
         through_time = self.actor.context.learned_by_policy
 
-        def step(now: Step, part: Batch, prepared: Any, other: Other) -> tuple[Step, Metrics]:
+        def step(now: Step, part: Part) -> tuple[Step, Metrics]:
             params, optimiser = now
-            slope, parts = slopes.find(params, part, prepared, other)
+            slope, parts = slopes.find(params, part)
             change, optimiser = self.optimiser.update(slope, optimiser, params)
             parts["gradient_norm"] = optax.tree.norm(slope)
             return (optax.apply_updates(params, change), optimiser), parts
@@ -379,16 +383,18 @@ class Learner:
             return jax.tree.map(lambda leaf: leaf[:, rows], batch)
 
         def minibatch(now: Step, given: tuple[jax.Array, Any]) -> tuple[Step, Metrics]:
-            rows, prepared = given
+            rows, aim = given
             part = split_rows(fetched(rows), axis=1)
             other = jax.tree.map(lambda leaf: leaf[::-1], (now[0], part)) if c.lola.step else None
-            return jax.vmap(step)(now, part, prepared, other)
+            return jax.vmap(step, in_axes=(0, axes))(now, Part(rows, part, read, aim, other))
 
         def epoch(now: Step, key: jax.Array) -> tuple[Step, Metrics]:
             rows = self.auxiliary.draw_minibatches(key, c, through_time or c.lola.step > 0)
-            prepared = jax.vmap(jax.vmap(slopes.prepare), out_axes=1)(fetched(rows))
-            return jax.lax.scan(minibatch, now, (rows, prepared))
+            aims = jax.vmap(jax.vmap(slopes.aim), out_axes=1)(fetched(rows))
+            return jax.lax.scan(minibatch, now, (rows, aims))
 
+        read = jax.vmap(slopes.read)(sets.policy, batch)
+        axes: Any = Part(rows=None, batch=0, read=0, aim=0, other=0)  # type: ignore[arg-type]
         begun = jax.vmap(partial(in_form, slopes.enter))((sets, optimiser))
         now, parts = jax.lax.scan(epoch, begun, jax.random.split(key, c.epochs))
 

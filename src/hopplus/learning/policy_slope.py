@@ -4,7 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import equinox as eqx
 import jax
+import jax.numpy as jnp
 
 from hopplus.learning.ppo import Batch, Improved
 from hopplus.learning.ppo_kernel import PPOKernel, Split, Targets, make_targets
@@ -16,6 +18,16 @@ Other = tuple[Improved, Batch] | None  # the other seat's, where it is minded
 Loss = Callable[[Improved, Batch, Other], tuple[jax.Array, Metrics]]
 
 
+class Part(eqx.Module):
+    """A minibatch, for one set of parameters."""
+
+    rows: jax.Array  # [R] int32, which of the batch's
+    batch: Batch  # [R, ...] these
+    read: Any  # what `PolicySlope.read` has made of all rows
+    aim: Any  # what `PolicySlope.aim` has made of these
+    other: Other = None
+
+
 class PolicySlope(Protocol):
     """The slope of one set's loss, with parameters in a form of its own."""
 
@@ -25,12 +37,13 @@ class PolicySlope(Protocol):
     def leave(self, improved: Improved, like: Improved) -> Improved:
         """The same in the form in which they came, which is that one's."""
 
-    def prepare(self, part: Batch) -> Any:
+    def read(self, policy: ActorCritic, batch: Batch) -> Any:
+        """What can be made of all rows before anything is learned."""
+
+    def aim(self, part: Batch) -> Any:
         """What can be known of a minibatch before anything is learned from the one before."""
 
-    def find(
-        self, improved: Improved, part: Batch, prepared: Any, other: Other
-    ) -> tuple[Improved, Metrics]:
+    def find(self, improved: Improved, part: "Part") -> tuple[Improved, Metrics]:
         """The slope, and the named parts of the loss."""
 
 
@@ -55,13 +68,15 @@ class PlainSlope:
     def leave(self, improved: Improved, like: Improved) -> Improved:
         return improved
 
-    def prepare(self, part: Batch) -> None:
+    def read(self, policy: ActorCritic, batch: Batch) -> None:
         return None
 
-    def find(
-        self, improved: Improved, part: Batch, prepared: None, other: Other
-    ) -> tuple[Improved, Metrics]:
-        (_, parts), slope = jax.value_and_grad(self.loss, has_aux=True)(improved, part, other)
+    def aim(self, part: Batch) -> None:
+        return None
+
+    def find(self, improved: Improved, part: Part) -> tuple[Improved, Metrics]:
+        slope_of = jax.value_and_grad(self.loss, has_aux=True)
+        (_, parts), slope = slope_of(improved, part.batch, part.other)
         return slope, parts
 
 
@@ -80,18 +95,26 @@ class FusedSlope:
     def leave(self, improved: Improved, like: Improved) -> Improved:
         return Improved(self.kernel.joined(improved.policy, like.policy), improved.context)
 
-    def prepare(self, part: Batch) -> Targets:
+    def read(self, policy: ActorCritic, batch: Batch) -> jax.Array | None:
+        if not self.kernel.inputs:
+            return None
+        inputs = self.inputs(policy, None, batch)
+        return jnp.pad(inputs, ((0, 0), (0, self.kernel.width - self.kernel.inputs)))
+
+    def aim(self, part: Batch) -> Targets:
         return make_targets(part, self.imagined_value_weight)
 
-    def find(
-        self, improved: Improved, part: Batch, prepared: Targets, other: Other
-    ) -> tuple[Improved, Metrics]:
+    def find(self, improved: Improved, part: Part) -> tuple[Improved, Metrics]:
         split = improved.policy
+        behind = (split.inside, part.aim, self.entropy_weight)
+        if self.kernel.inputs:
+            _, inside, parts = self.kernel.slope(part.read, part.rows, *behind)
+            return Improved(Split(split.outside, inside), improved.context), parts
 
-        def first(before: ActorCritic, context: Params) -> jax.Array:
-            return self.inputs(before, context, part) @ first_layer(before.body).weight
+        def first(outside: ActorCritic, context: Params) -> jax.Array:
+            return self.inputs(outside, context, part.batch) @ first_layer(outside.body).weight
 
-        made, pull = jax.vjp(first, split.before, improved.context)
-        slope, behind, parts = self.kernel.slope(made, split.behind, prepared, self.entropy_weight)
-        before, context = pull(slope)
-        return Improved(Split(before, behind), context), parts
+        made, pull = jax.vjp(first, split.outside, improved.context)
+        slope, inside, parts = self.kernel.slope(made, None, *behind)
+        outside, context = pull(slope)
+        return Improved(Split(outside, inside), context), parts

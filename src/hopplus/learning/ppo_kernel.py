@@ -1,14 +1,14 @@
 """PPO's loss and its slope in one kernel, for policies of dense layers on a GPU.
 
 XLA makes some forty kernels of a minibatch's loss and its slope, and most of the time of small
-batches goes into starting them. Here everything behind the first layer is one: rows are read once,
-and what is between layers never leaves the chip. The first layer, which reads whatever there is to
-be told, stays with XLA, and so does everything before it.
+batches goes into starting them. Here it is one: rows are fetched and read once, and what is between
+layers never leaves the chip. Where the first layer reads more than there is room for, or what hangs
+on parameters itself, that layer and everything before it stay with XLA.
 
 `ppo_loss` is what it is held to: both come to the same, but for rounding.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property, partial
 from typing import Any
 
@@ -22,7 +22,7 @@ from hopplus.learning.ppo import Batch, normalised
 from hopplus.models.nets import ActorCritic, dense_layers
 from hopplus.models.part import Metrics
 
-ROWS = 64  # of a block, at most: what is known of them stays in registers
+BLOCKS = (64, 32, 16, 8, 4, 2, 1)  # rows at a time: what is known of them stays in registers
 PROGRAMS = 512  # side by side, at most; each adds up the slopes of its blocks
 NARROWEST, WIDEST = 16, 128  # sides of matrices that are multiplied on the chip
 MOST_ACTIONS = 23  # a bit each of a whole number that a float32 has room for
@@ -54,8 +54,8 @@ class Targets(eqx.Module):
 class Split(eqx.Module):
     """A policy as the kernel has it, or its slope."""
 
-    before: ActorCritic  # up to the first layer's weights; all else is None
-    behind: jax.Array  # [K, H] float32, the rest, as `PPOKernel.places` says
+    outside: ActorCritic  # what is left to XLA; all else is None
+    inside: jax.Array  # [K, H] float32, the rest, as `PPOKernel.places` says
 
 
 def make_targets(batch: Batch, imagined_value_weight: float) -> Targets:
@@ -97,7 +97,8 @@ class PPOKernel:
     hidden: int
     layers: int
     config: PPOConfig
-    imagines: bool  # some rows are imagined, whose metrics are told apart
+    inputs: int = 0  # of a first layer that is in the kernel, too
+    imagines: bool = False  # some rows are imagined, whose metrics are told apart
     interpret: bool = False  # by plain operations of JAX, slowly, wherever there is no GPU
 
     @property
@@ -105,95 +106,119 @@ class PPOKernel:
         """Of the heads: the actions, the value, and as many as make a power of two."""
         return columns_for(self.actions)
 
+    @property
+    def width(self) -> int:
+        """What a row of inputs is made up to: a power of two, as all sides are."""
+        return 1 << (self.inputs - 1).bit_length() if self.inputs else 0
+
     @cached_property
     def places(self) -> dict[str, int]:
-        """The first row of each thing that is behind the first layer's weights; the weights of the
-        other layers begin at 0."""
-        heads = (self.layers - 1) * self.hidden
+        """The first row of each thing that is inside; those of the layers' weights begin at 0."""
+        heads = self.width + (self.layers - 1) * self.hidden
         biases = heads + self.columns
-        return {"heads": heads, "biases": biases, "head bias": biases + self.layers}
+        bias = biases + self.layers
+        return {"heads": heads, "biases": biases, "head bias": bias, "end": bias + 1}
 
     def split(self, policy: ActorCritic) -> Split:
         """A policy as the kernel has it."""
         first, *others = dense_layers(policy.body)
         heads = jnp.concatenate([policy.policy.weight, policy.value.weight], axis=1).T
         bias = jnp.concatenate([policy.policy.bias, policy.value.bias])
-        rows = [one.weight for one in others]
+        rows = [jnp.pad(first.weight, ((0, self.width - self.inputs), (0, 0)))]
+        rows = [*(rows if self.inputs else []), *(one.weight for one in others)]
         rows += [jnp.pad(heads, ((0, self.columns - len(heads)), (0, 0)))]
         rows += [one.bias[None] for one in (first, *others)]
         rows += [jnp.pad(bias, (0, self.hidden - len(bias)))[None]]
-        before = eqx.tree_at(_behind, policy, replace=[None] * len(_behind(policy)))
-        return Split(before, jnp.concatenate(rows))
+        outside = eqx.tree_at(self._inside, policy, replace=[None] * len(self._inside(policy)))
+        return Split(outside, jnp.concatenate(rows))
 
     def joined(self, split: Split, like: ActorCritic) -> ActorCritic:
         """What was split from a policy like that one, in its form again."""
-        h, at, rows, actions = self.hidden, self.places, split.behind, self.actions
+        h, at, rows, actions = self.hidden, self.places, split.inside, self.actions
         heads = rows[at["heads"] : at["heads"] + actions + 1].T
         bias = rows[at["head bias"]]
-        found = [rows[at["biases"]]]
+        found = [rows[: self.inputs]] if self.inputs else []
+        found += [rows[at["biases"]]]
         for number in range(1, self.layers):
-            found += [rows[(number - 1) * h : number * h], rows[at["biases"] + number]]
+            begin = self.width + (number - 1) * h
+            found += [rows[begin : begin + h], rows[at["biases"] + number]]
         found += [heads[:, :actions], bias[:actions], heads[:, actions:]]
         found += [bias[actions : actions + 1]]
-        joined: ActorCritic = eqx.combine(split.before, eqx.tree_at(_behind, like, replace=found))
+        changed = eqx.tree_at(self._inside, like, replace=found)
+        joined: ActorCritic = eqx.combine(split.outside, changed)
         return joined
 
+    def _inside(self, policy: ActorCritic) -> list[jax.Array]:
+        """What of a policy is inside, in order."""
+        first, *others = dense_layers(policy.body)
+        linears = (*others, policy.policy, policy.value)
+        weights = [leaf for one in linears for leaf in (one.weight, one.bias)]
+        return [*([first.weight] if self.inputs else []), first.bias, *weights]
+
     def slope(
-        self, first: jax.Array, behind: jax.Array, targets: Targets, entropy_weight: jax.Array
-    ) -> tuple[jax.Array, jax.Array, Metrics]:
-        """The slopes of the loss by what the first layer's weights make of rows [R, H] and by what
-        is behind them [K, H], and its named parts."""
-        rows, hidden = first.shape
-        block = next(size for size in (64, 32, 16, 8, 4, 2, 1) if rows % size == 0)
-        blocks = rows // block
+        self,
+        given: jax.Array,
+        rows: jax.Array | None,
+        inside: jax.Array,
+        targets: Targets,
+        entropy_weight: jax.Array,
+    ) -> tuple[jax.Array | None, jax.Array, Metrics]:
+        """The slopes of the loss and its named parts.
+
+        With the first layer inside, `given` are the inputs of all rows [M, width] there are, of
+        which `rows` [R] count; else what the first layer's weights have made of these [R, H], by
+        which there is a slope then, too. That by what is inside is [K, H].
+        """
+        count, hidden = targets.told.shape[1], self.hidden
+        block = next(size for size in BLOCKS if count % size == 0)
+        blocks = count // block
         each = next(n for n in range(-(-blocks // PROGRAMS), blocks + 1) if blocks % n == 0)
-        kinds = 2 if self.imagines else 1
-        size = len(behind) + kinds * len(NAMES)
+        kinds, end = 2 if self.imagines else 1, self.places["end"]
         weights = jnp.concatenate([targets.shares.reshape(-1), entropy_weight.reshape(1)])
-        slope, found = pl.pallas_call(
+        shape = (blocks // each, end + kinds * len(NAMES), hidden)
+        shapes = [jax.ShapeDtypeStruct(shape, jnp.float32)]
+        if rows is None:
+            shapes.append(jax.ShapeDtypeStruct(given.shape, jnp.float32))
+        own = (given,) if rows is None else (rows, given)
+        found, *slope = pl.pallas_call(
             partial(self._kernel, block=block, blocks=each),
             grid=(blocks // each,),
-            out_shape=(
-                jax.ShapeDtypeStruct(first.shape, jnp.float32),
-                jax.ShapeDtypeStruct((blocks // each, size, hidden), jnp.float32),
-            ),
+            out_shape=shapes,
             interpret=self.interpret,
             name="ppo_slope",
             **({} if self.interpret else _options(hidden)),
-        )(first, behind, targets.told, weights)
+        )(inside, targets.told, weights, *own)
         total = found.sum(axis=0)
-        means = total[len(behind) :, 0].reshape(kinds, len(NAMES))
+        means = total[end:, 0].reshape(kinds, len(NAMES))
         metrics = dict(zip(NAMES, means[0], strict=True))
         if self.imagines:
             named = zip(NAMES, means[1], strict=True)
             metrics |= {f"imagined/{name}": mean for name, mean in named}
             metrics["value_loss_mixed"] = targets.shares[1] @ means[:, NAMES.index("value_loss")]
-        return slope, total[: len(behind)], metrics
+        return (slope[0] if slope else None), total[:end], metrics
 
     def _kernel(
-        self,
-        first_ref: Any,
-        behind_ref: Any,
-        told_ref: Any,
-        weights_ref: Any,
-        slope_ref: Any,
-        found_ref: Any,
-        *,
-        block: int,
-        blocks: int,
+        self, inside: Any, told_of: Any, weights_of: Any, *refs: Any, block: int, blocks: int
     ) -> None:
         """One program: `blocks` blocks of rows, one after the other."""
         at, h, program = self.places, self.hidden, pl.program_id(0)
-        weights = [behind_ref[pl.ds(n * h, h), :] for n in range(self.layers - 1)]
-        biases = [behind_ref[at["biases"] + n, :] for n in range(self.layers)]
-        heads = behind_ref[pl.ds(at["heads"], self.columns), :]  # [C, H]
-        head_bias = behind_ref[at["head bias"], pl.ds(0, self.columns)]
-        shares = [weights_ref[n] for n in range(5)]
+        begins = [self.width + n * h for n in range(self.layers - 1)]
+        weights = [inside[pl.ds(begin, h), :] for begin in begins]
+        biases = [inside[at["biases"] + n, :] for n in range(self.layers)]
+        heads = inside[pl.ds(at["heads"], self.columns), :]  # [C, H]
+        head_bias = inside[at["head bias"], pl.ds(0, self.columns)]
+        shares = [weights_of[n] for n in range(5)]
 
         def body(number: jax.Array, carry: tuple[Any, ...]) -> tuple[Any, ...]:
             rows = pl.ds((program * blocks + number) * block, block)
-            told = Told(*(told_ref[n, rows] for n in range(9)))
-            each = [first_ref[rows, :] + biases[0]]  # what goes into each rectifier
+            told = Told(*(told_of[n, rows] for n in range(len(fields(Told)))))
+            if self.inputs:
+                rows_of, inputs_of, _ = refs
+                inputs = inputs_of[rows_of[rows], :]
+                made = jnp.dot(inputs, inside[pl.ds(0, self.width), :])
+            else:
+                made = refs[0][rows, :]
+            each = [made + biases[0]]  # what goes into each rectifier
             for weight, bias in zip(weights, biases[1:], strict=True):
                 each.append(jnp.dot(jax.nn.relu(each[-1]), weight) + bias)
             out = jnp.dot(jax.nn.relu(each[-1]), heads.T) + head_bias
@@ -206,25 +231,34 @@ class PPOKernel:
                 if n:
                     found.append(jnp.dot(jax.nn.relu(each[n - 1]).T, back))
                     back = jnp.dot(back, weights[n - 1].T)
-            slope_ref[rows, :] = back
+            if self.inputs:
+                found.append(jnp.dot(inputs.T, back))
+            else:
+                refs[2][rows, :] = back
             return tuple(a + b for a, b in zip(carry, (*found, *parts), strict=True))
 
-        kinds = 2 if self.imagines else 1
         shapes = [(self.columns, h), (self.columns,)]
         for n in reversed(range(self.layers)):
             shapes += [(h,), (h, h)] if n else [(h,)]
-        shapes += [(block,)] * kinds * len(NAMES)
-        found = jax.lax.fori_loop(0, blocks, body, tuple(jnp.zeros(one) for one in shapes))
-        found_ref[program, pl.ds(at["heads"], self.columns), :] = found[0]
-        found_ref[program, at["head bias"], :] = jnp.zeros(h)
-        found_ref[program, at["head bias"], pl.ds(0, self.columns)] = found[1]
-        rest = list(found[2:])
+        shapes += [(self.width, h)] if self.inputs else []
+        shapes += [(block,)] * (2 if self.imagines else 1) * len(NAMES)
+        total = jax.lax.fori_loop(0, blocks, body, tuple(jnp.zeros(one) for one in shapes))
+        self._write(refs[2 if self.inputs else 1].at[program], list(total))
+
+    def _write(self, found: Any, total: list[jax.Array]) -> None:
+        """What a program has added up, where `places` says."""
+        at, h = self.places, self.hidden
+        found[pl.ds(at["heads"], self.columns), :] = total.pop(0)
+        found[at["head bias"], :] = jnp.zeros(h)
+        found[at["head bias"], pl.ds(0, self.columns)] = total.pop(0)
         for n in reversed(range(self.layers)):
-            found_ref[program, at["biases"] + n, :] = rest.pop(0)
+            found[at["biases"] + n, :] = total.pop(0)
             if n:
-                found_ref[program, pl.ds((n - 1) * h, h), :] = rest.pop(0)
-        for n, part in enumerate(rest):
-            found_ref[program, at["head bias"] + 1 + n, :] = jnp.zeros(h) + part.sum()
+                found[pl.ds(self.width + (n - 1) * h, h), :] = total.pop(0)
+        if self.inputs:
+            found[pl.ds(0, self.width), :] = total.pop(0)
+        for n, part in enumerate(total):
+            found[at["end"] + n, :] = jnp.zeros(h) + part.sum()
 
     def _row_slopes(
         self, out: jax.Array, told: Told, shares: list[jax.Array]
@@ -289,13 +323,6 @@ def unfit(net: NetConfig, actions: int) -> str | None:
     if net.hidden & (net.hidden - 1) or not least <= net.hidden <= WIDEST:
         return f"--net.hidden to be a power of two from {least} to {WIDEST}"
     return f"at most {MOST_ACTIONS} actions" if actions > MOST_ACTIONS else None
-
-
-def _behind(policy: ActorCritic) -> list[jax.Array]:
-    """Everything behind the first layer's weights."""
-    first, *others = dense_layers(policy.body)
-    linears = (*others, policy.policy, policy.value)
-    return [first.bias, *(leaf for one in linears for leaf in (one.weight, one.bias))]
 
 
 def _options(hidden: int) -> dict[str, Any]:

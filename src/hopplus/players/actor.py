@@ -80,6 +80,11 @@ class Actor:
         models = self.parts.init(key)
         return PlayerParams(policy, context=self.context.init(key), trusts=trusts, **models)
 
+    @property
+    def given_size(self) -> int:
+        """Of what the policy is given along with a view."""
+        return self.recalled_seats * self.actions + self.context.size
+
     def start(self) -> Memory:
         return self.context.start()
 
