@@ -25,7 +25,7 @@ from hopplus.learning.ppo_kernel import WIDEST, PPOKernel, unfit
 from hopplus.learning.returns import episode_metrics, game_returns, hangs_on_value, worth_later
 from hopplus.learning.search_distillation import distillation_loss, distilled, empty_replay
 from hopplus.learning.social_rewards import SocialRewards, shared_reward
-from hopplus.models.nets import ActorCritic
+from hopplus.models.nets import ActorCritic, Inputs
 from hopplus.models.part import Metrics
 from hopplus.play.lineup import Lineup
 from hopplus.play.rollout import Play, rollout, start
@@ -310,8 +310,8 @@ class Learner:
             return part
         return self.auxiliary.replay(self.actor.context, context, part, self.config)
 
-    def _first_inputs(self, policy: ActorCritic, context: Params | None, part: Batch) -> jax.Array:
-        """[M, F] what the first layer reads of a set's rows."""
+    def _first_inputs(self, policy: ActorCritic, context: Params | None, part: Batch) -> Inputs:
+        """[M, ...] what the first layer reads of a set's rows."""
         part = self._rows_as_told(context, part)
         over_rows = jax.vmap(lambda view, told: policy.body.inputs(view, policy.given(view, told)))
         return over_rows(part.view, part.inferred)

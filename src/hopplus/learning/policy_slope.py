@@ -10,7 +10,7 @@ import jax.numpy as jnp
 
 from hopplus.learning.ppo import Batch, Improved
 from hopplus.learning.ppo_kernel import PPOKernel, Split, Targets, make_targets
-from hopplus.models.nets import ActorCritic, first_layer
+from hopplus.models.nets import ActorCritic, Inputs, first_layer, weighed
 from hopplus.models.part import Metrics
 from hopplus.types import Params
 
@@ -85,7 +85,7 @@ class FusedSlope:
     """That of PPO's loss, in one kernel but for the first layer."""
 
     kernel: PPOKernel
-    inputs: Callable[[ActorCritic, Params, Batch], jax.Array]  # [R, F] of the first layer
+    inputs: Callable[[ActorCritic, Params, Batch], Inputs]  # [R, ...] of the first layer
     entropy_weight: jax.Array  # []
     imagined_value_weight: float
 
@@ -98,7 +98,7 @@ class FusedSlope:
     def read(self, policy: ActorCritic, batch: Batch) -> jax.Array | None:
         if not self.kernel.inputs:
             return None
-        inputs = self.inputs(policy, None, batch)
+        inputs = jnp.concatenate(self.inputs(policy, None, batch), axis=1)
         return jnp.pad(inputs, ((0, 0), (0, self.kernel.width - self.kernel.inputs)))
 
     def aim(self, part: Batch) -> Targets:
@@ -112,7 +112,9 @@ class FusedSlope:
             return Improved(Split(split.outside, inside), improved.context), parts
 
         def first(outside: ActorCritic, context: Params) -> jax.Array:
-            return self.inputs(outside, context, part.batch) @ first_layer(outside.body).weight
+            over_rows = jax.vmap(weighed, in_axes=(0, None))
+            inputs = self.inputs(outside, context, part.batch)
+            return over_rows(inputs, first_layer(outside.body).weight)
 
         made, pull = jax.vjp(first, split.outside, improved.context)
         slope, inside, parts = self.kernel.slope(made, None, *behind)

@@ -55,6 +55,9 @@ class Layers(eqx.Module):
         return self.layers[-1](x)
 
 
+Inputs: TypeAlias = tuple[jax.Array, jax.Array]  # [..., P] of planes, [..., E] time and the rest
+
+
 class Mlp(eqx.Module):
     """Dense layers over the flattened planes, the time, and whatever else is given."""
 
@@ -64,10 +67,11 @@ class Mlp(eqx.Module):
         sizes = (size + 1 + extra, *[config.hidden] * config.layers)
         self.dense = Layers(sizes, key, last_gain=math.sqrt(2))
 
-    def inputs(self, view: View, extra: jax.Array | None = None) -> jax.Array:
-        """[F] what the first layer reads."""
-        x = jnp.append(view.planes.astype(jnp.float32).reshape(-1), view.time)
-        return x if extra is None else jnp.concatenate([x, extra])
+    def inputs(self, view: View, extra: jax.Array | None = None) -> Inputs:
+        """What the first layer reads."""
+        told = view.time[None]
+        told = told if extra is None else jnp.concatenate([told, extra])
+        return view.planes.astype(jnp.float32).reshape(-1), told
 
     def __call__(self, view: View, extra: jax.Array | None = None) -> jax.Array:
         return features_of(self, self.inputs(view, extra))
@@ -88,8 +92,8 @@ class Conv(eqx.Module):
         self.bias = jnp.zeros(config.channels)
         self.dense = Mlp(shape[0] * shape[1] * config.channels, config, key_dense, extra)
 
-    def inputs(self, view: View, extra: jax.Array | None = None) -> jax.Array:
-        """[F] what the first dense layer reads."""
+    def inputs(self, view: View, extra: jax.Array | None = None) -> Inputs:
+        """What the first dense layer reads."""
         features = convolved(view.planes.astype(jnp.float32), self.kernel)
         seen = jax.nn.relu(features + self.bias)
         return self.dense.inputs(View(seen, view.legal, view.time, view.last_actions), extra)
@@ -108,8 +112,8 @@ class Centred(eqx.Module):
         size = (2 * height - 1) * (2 * width - 1) * (planes - 1)
         self.dense = Mlp(size, config, key, extra)
 
-    def inputs(self, view: View, extra: jax.Array | None = None) -> jax.Array:
-        """[F] what the first layer reads."""
+    def inputs(self, view: View, extra: jax.Array | None = None) -> Inputs:
+        """What the first layer reads."""
         around = centred(view.planes.astype(jnp.float32), view.last_actions.shape[0])
         return self.dense.inputs(View(around, view.legal, view.time, view.last_actions), extra)
 
@@ -127,8 +131,8 @@ class Walking(eqx.Module):
         height, width, planes = shape
         self.dense = Centred(shape, config, key, extra + (height + width) * 4 * (planes - 2))
 
-    def inputs(self, view: View, extra: jax.Array | None = None) -> jax.Array:
-        """[F] what the first layer reads."""
+    def inputs(self, view: View, extra: jax.Array | None = None) -> Inputs:
+        """What the first layer reads."""
         seats = view.last_actions.shape[0]
         here, walls = (view.planes[..., plane] > 0 for plane in (0, seats))
         others = np.delete(np.arange(view.planes.shape[-1]), [0, seats])
@@ -160,11 +164,26 @@ def dense_layers(body: Body) -> tuple[Linear, ...]:
     return body.dense.layers if isinstance(body, Mlp) else dense_layers(body.dense)
 
 
-def features_of(body: Body, inputs: jax.Array) -> jax.Array:
-    """[hidden] what the dense layers make of their inputs [F]."""
-    for layer in dense_layers(body):
-        inputs = jax.nn.relu(layer(inputs))
-    return inputs
+def features_of(body: Body, inputs: Inputs) -> jax.Array:
+    """[hidden] what the dense layers make of their inputs."""
+    first, *others = dense_layers(body)
+    features = jax.nn.relu(weighed(inputs, first.weight) + first.bias)
+    for layer in others:
+        features = jax.nn.relu(layer(features))
+    return features
+
+
+def weighed(inputs: Inputs, weight: jax.Array) -> jax.Array:
+    """[out] the product of inputs [F] and a weight [F, out].
+
+    On a GPU without making one array of them, which takes as long as the product.
+    """
+    planes, told = inputs
+    if jax.default_backend() == "cpu":
+        return jnp.concatenate(inputs) @ weight
+    rows = weight[len(planes) :]
+    more = told[0] * rows[0] if len(told) == 1 else told @ rows
+    return planes @ weight[: len(planes)] + more
 
 
 def first_layer(body: Body) -> Linear:

@@ -56,7 +56,7 @@ def unpack(packed: Packed) -> Any:
             leaves.append(next(large))
             continue
         bits = packed.words[..., begin : begin + math.prod(shape)].reshape(*front, *shape)
-        leaves.append(bits != 0 if dtype == bool else _bits(bits, dtype))
+        leaves.append(_bits(bits, dtype) if dtype in WORDS else bits != 0)
     return jax.tree.unflatten(packed.form, leaves)
 
 
