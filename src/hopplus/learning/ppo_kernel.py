@@ -243,22 +243,22 @@ class PPOKernel:
         shapes += [(self.width, h)] if self.inputs else []
         shapes += [(block,)] * (2 if self.imagines else 1) * len(NAMES)
         total = jax.lax.fori_loop(0, blocks, body, tuple(jnp.zeros(one) for one in shapes))
-        self._write(refs[2 if self.inputs else 1].at[program], list(total))
+        self._write(refs[2 if self.inputs else 1], program, list(total))
 
-    def _write(self, found: Any, total: list[jax.Array]) -> None:
+    def _write(self, found: Any, program: jax.Array, total: list[jax.Array]) -> None:
         """What a program has added up, where `places` says."""
         at, h = self.places, self.hidden
-        found[pl.ds(at["heads"], self.columns), :] = total.pop(0)
-        found[at["head bias"], :] = jnp.zeros(h)
-        found[at["head bias"], pl.ds(0, self.columns)] = total.pop(0)
+        found[program, pl.ds(at["heads"], self.columns), :] = total.pop(0)
+        found[program, at["head bias"], :] = jnp.zeros(h)
+        found[program, at["head bias"], pl.ds(0, self.columns)] = total.pop(0)
         for n in reversed(range(self.layers)):
-            found[at["biases"] + n, :] = total.pop(0)
+            found[program, at["biases"] + n, :] = total.pop(0)
             if n:
-                found[pl.ds(self.width + (n - 1) * h, h), :] = total.pop(0)
+                found[program, pl.ds(self.width + (n - 1) * h, h), :] = total.pop(0)
         if self.inputs:
-            found[pl.ds(0, self.width), :] = total.pop(0)
+            found[program, pl.ds(0, self.width), :] = total.pop(0)
         for n, part in enumerate(total):
-            found[at["end"] + n, :] = jnp.zeros(h) + part.sum()
+            found[program, at["end"] + n, :] = jnp.zeros(h) + part.sum()
 
     def _row_slopes(
         self, out: jax.Array, told: Told, shares: list[jax.Array]
