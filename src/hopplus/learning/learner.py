@@ -28,6 +28,7 @@ from hopplus.learning.social_rewards import SocialRewards, shared_reward
 from hopplus.models.nets import ActorCritic, Inputs
 from hopplus.models.part import Metrics
 from hopplus.play.lineup import Lineup
+from hopplus.play.packing import Packed, pack, unpack
 from hopplus.play.rollout import Play, rollout, start
 from hopplus.play.seating import Seating
 from hopplus.players.actor import Actor
@@ -382,25 +383,27 @@ class Learner:
         def fetched(rows: jax.Array) -> Batch:
             return jax.tree.map(lambda leaf: leaf[:, rows], batch)
 
-        def minibatch(now: Step, given: tuple[jax.Array, Any]) -> tuple[Step, Metrics]:
+        def minibatch(now: Step, given: tuple[jax.Array, Any]) -> tuple[Step, Packed]:
             rows, aim = given
             part = split_rows(fetched(rows), axis=1)
             other = jax.tree.map(lambda leaf: leaf[::-1], (now[0], part)) if c.lola.step else None
-            return jax.vmap(step, in_axes=(0, axes))(now, Part(rows, part, read, aim, other))
+            axes: Any = Part(None, 0, 0, 0, 0)  # type: ignore[arg-type]
+            now, parts = jax.vmap(step, (0, axes))(now, Part(rows, part, read, aim, other))
+            return now, pack(parts)
 
-        def epoch(now: Step, key: jax.Array) -> tuple[Step, Metrics]:
-            rows = self.auxiliary.draw_minibatches(key, c, through_time or c.lola.step > 0)
-            aims = jax.vmap(jax.vmap(slopes.aim), out_axes=1)(fetched(rows))
-            return jax.lax.scan(minibatch, now, (rows, aims))
+        def draw(key: jax.Array) -> jax.Array:
+            return self.auxiliary.draw_minibatches(key, c, through_time or c.lola.step > 0)
 
+        rows = jax.lax.map(draw, jax.random.split(key, c.epochs))
+        rows = rows.reshape(-1, rows.shape[-1])  # [epochs * minibatches, R]
         read = jax.vmap(slopes.read)(sets.policy, batch)
-        axes: Any = Part(rows=None, batch=0, read=0, aim=0, other=0)  # type: ignore[arg-type]
+        aims = jax.vmap(jax.vmap(slopes.aim), out_axes=1)(fetched(rows))
         begun = jax.vmap(partial(in_form, slopes.enter))((sets, optimiser))
-        now, parts = jax.lax.scan(epoch, begun, jax.random.split(key, c.epochs))
+        now, packed = jax.lax.scan(minibatch, begun, (rows, aims))
 
         def left(now: Step, like: Improved) -> Step:
             found: Step = in_form(lambda one: slopes.leave(one, like), now)
             return found
 
         carry = self.commit((sets, optimiser), jax.vmap(left)(now, sets), updates)
-        return *carry, jax.tree.map(lambda leaf: leaf.mean(axis=(0, 1)), parts)
+        return *carry, jax.tree.map(lambda leaf: leaf.mean(axis=0), unpack(packed))

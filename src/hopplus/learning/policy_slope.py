@@ -102,11 +102,11 @@ class FusedSlope:
         return jnp.pad(inputs, ((0, 0), (0, self.kernel.width - self.kernel.inputs)))
 
     def aim(self, part: Batch) -> Targets:
-        return make_targets(part, self.imagined_value_weight)
+        return make_targets(part, self.imagined_value_weight, self.entropy_weight)
 
     def find(self, improved: Improved, part: Part) -> tuple[Improved, Metrics]:
         split = improved.policy
-        behind = (split.inside, part.aim, self.entropy_weight)
+        behind = (split.inside, part.aim)
         if self.kernel.inputs:
             _, inside, parts = self.kernel.slope(part.read, part.rows, *behind)
             return Improved(Split(split.outside, inside), improved.context), parts

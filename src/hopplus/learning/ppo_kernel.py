@@ -26,6 +26,7 @@ BLOCKS = (64, 32, 16, 8, 4, 2, 1)  # rows at a time: what is known of them stays
 PROGRAMS = 512  # side by side, at most; each adds up the slopes of its blocks
 NARROWEST, WIDEST = 16, 128  # sides of matrices that are multiplied on the chip
 MOST_ACTIONS = 23  # a bit each of a whole number that a float32 has room for
+PRELOAD = True
 FAR = -1e30  # in place of -inf, which would be no number where it meets itself
 NAMES = ("policy_loss", "value_loss", "entropy", "kl", "clipped")
 
@@ -48,7 +49,9 @@ class Targets(eqx.Module):
     """All of a minibatch's loss that does not hang on parameters."""
 
     told: jax.Array  # [9, R] float32, in the order of `Told`
-    shares: jax.Array  # [2, 2] float32, of played and imagined rows in policy's and value's loss
+    # [5] float32, of played and of imagined rows in the policy's loss, of both in the value's, and
+    # of the bonus for entropy.
+    weights: jax.Array
 
 
 class Split(eqx.Module):
@@ -58,7 +61,7 @@ class Split(eqx.Module):
     inside: jax.Array  # [K, H] float32, the rest, as `PPOKernel.places` says
 
 
-def make_targets(batch: Batch, imagined_value_weight: float) -> Targets:
+def make_targets(batch: Batch, imagined_value_weight: float, entropy_weight: jax.Array) -> Targets:
     """Those of a minibatch [R, ...], so that the loss is the one of `ppo_loss`."""
     gains = batch.returns - batch.value
     imagined = jnp.zeros_like(batch.present) if batch.imagined is None else batch.imagined
@@ -86,7 +89,8 @@ def make_targets(batch: Batch, imagined_value_weight: float) -> Targets:
         imagined,
     )
     rows = jnp.stack([leaf.astype(jnp.float32) for leaf in jax.tree.leaves(told)])
-    return Targets(rows, jnp.array([[1 - share, share], [1 - value_share, value_share]]))
+    weights = [1 - share, share, 1 - value_share, value_share, entropy_weight]
+    return Targets(rows, jnp.stack([jnp.asarray(one, jnp.float32) for one in weights]))
 
 
 @dataclass(frozen=True)
@@ -161,7 +165,6 @@ class PPOKernel:
         rows: jax.Array | None,
         inside: jax.Array,
         targets: Targets,
-        entropy_weight: jax.Array,
     ) -> tuple[jax.Array | None, jax.Array, Metrics]:
         """The slopes of the loss and its named parts.
 
@@ -174,7 +177,6 @@ class PPOKernel:
         blocks = count // block
         each = next(n for n in range(-(-blocks // PROGRAMS), blocks + 1) if blocks % n == 0)
         kinds, end = 2 if self.imagines else 1, self.places["end"]
-        weights = jnp.concatenate([targets.shares.reshape(-1), entropy_weight.reshape(1)])
         shape = (blocks // each, end + kinds * len(NAMES), hidden)
         shapes = [jax.ShapeDtypeStruct(shape, jnp.float32)]
         if rows is None:
@@ -187,27 +189,29 @@ class PPOKernel:
             interpret=self.interpret,
             name="ppo_slope",
             **({} if self.interpret else _options(hidden)),
-        )(inside, targets.told, weights, *own)
+        )(inside, targets.told, targets.weights, *own)
         total = found.sum(axis=0)
         means = total[end:, 0].reshape(kinds, len(NAMES))
         metrics = dict(zip(NAMES, means[0], strict=True))
         if self.imagines:
             named = zip(NAMES, means[1], strict=True)
             metrics |= {f"imagined/{name}": mean for name, mean in named}
-            metrics["value_loss_mixed"] = targets.shares[1] @ means[:, NAMES.index("value_loss")]
+            metrics["value_loss_mixed"] = targets.weights[2:4] @ means[:, NAMES.index("value_loss")]
         return (slope[0] if slope else None), total[:end], metrics
 
     def _kernel(
-        self, inside: Any, told_of: Any, weights_of: Any, *refs: Any, block: int, blocks: int
+        self, inside: Any, told_of: Any, loss_weights: Any, *refs: Any, block: int, blocks: int
     ) -> None:
         """One program: `blocks` blocks of rows, one after the other."""
         at, h, program = self.places, self.hidden, pl.program_id(0)
         begins = [self.width + n * h for n in range(self.layers - 1)]
-        weights = [inside[pl.ds(begin, h), :] for begin in begins]
+        # Read anew for every block: there are registers for the slopes or for the weights.
+        kept = [inside[pl.ds(begin, h), :] for begin in begins] if PRELOAD else None
+        weight_of = lambda n: kept[n] if kept else inside[pl.ds(begins[n], h), :]
         biases = [inside[at["biases"] + n, :] for n in range(self.layers)]
         heads = inside[pl.ds(at["heads"], self.columns), :]  # [C, H]
         head_bias = inside[at["head bias"], pl.ds(0, self.columns)]
-        shares = [weights_of[n] for n in range(5)]
+        shares = [loss_weights[n] for n in range(5)]
 
         def body(number: jax.Array, carry: tuple[Any, ...]) -> tuple[Any, ...]:
             rows = pl.ds((program * blocks + number) * block, block)
@@ -219,8 +223,8 @@ class PPOKernel:
             else:
                 made = refs[0][rows, :]
             each = [made + biases[0]]  # what goes into each rectifier
-            for weight, bias in zip(weights, biases[1:], strict=True):
-                each.append(jnp.dot(jax.nn.relu(each[-1]), weight) + bias)
+            for n, bias in enumerate(biases[1:]):
+                each.append(jnp.dot(jax.nn.relu(each[-1]), weight_of(n)) + bias)
             out = jnp.dot(jax.nn.relu(each[-1]), heads.T) + head_bias
             slope, parts = self._row_slopes(out, told, shares)
             found = [jnp.dot(slope.T, jax.nn.relu(each[-1])), slope.sum(axis=0)]
@@ -230,7 +234,7 @@ class PPOKernel:
                 found.append(back.sum(axis=0))
                 if n:
                     found.append(jnp.dot(jax.nn.relu(each[n - 1]).T, back))
-                    back = jnp.dot(back, weights[n - 1].T)
+                    back = jnp.dot(back, weight_of(n - 1).T)
             if self.inputs:
                 found.append(jnp.dot(inputs.T, back))
             else:
