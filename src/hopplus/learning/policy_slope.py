@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from hopplus.learning.ppo import Batch, Improved
-from hopplus.learning.ppo_kernel import PPOKernel, Split, Targets, make_targets
+from hopplus.learning.ppo_kernel import PPOKernel, Split, loss_weights, records
 from hopplus.models.nets import ActorCritic, Inputs, first_layer, weighed
 from hopplus.models.part import Metrics
 from hopplus.types import Params
@@ -95,20 +95,22 @@ class FusedSlope:
     def leave(self, improved: Improved, like: Improved) -> Improved:
         return Improved(self.kernel.joined(improved.policy, like.policy), improved.context)
 
-    def read(self, policy: ActorCritic, batch: Batch) -> jax.Array | None:
+    def read(self, policy: ActorCritic, batch: Batch) -> tuple[jax.Array, jax.Array | None]:
+        """What is known of all rows, and their inputs where these hang on no parameters."""
         if not self.kernel.inputs:
-            return None
+            return records(batch), None
         inputs = jnp.concatenate(self.inputs(policy, None, batch), axis=1)
-        return jnp.pad(inputs, ((0, 0), (0, self.kernel.width - self.kernel.inputs)))
+        room = self.kernel.width - self.kernel.inputs
+        return records(batch), jnp.pad(inputs, ((0, 0), (0, room)))
 
-    def aim(self, part: Batch) -> Targets:
-        return make_targets(part, self.imagined_value_weight, self.entropy_weight)
+    def aim(self, part: Batch) -> jax.Array:
+        return loss_weights(part, self.imagined_value_weight, self.entropy_weight)
 
     def find(self, improved: Improved, part: Part) -> tuple[Improved, Metrics]:
-        split = improved.policy
-        behind = (split.inside, part.aim)
-        if self.kernel.inputs:
-            _, inside, parts = self.kernel.slope(part.read, part.rows, *behind)
+        split, (known, inputs) = improved.policy, part.read
+        behind = (split.inside, known, part.rows, part.aim)
+        if inputs is not None:
+            _, inside, parts = self.kernel.slope(inputs, *behind)
             return Improved(Split(split.outside, inside), improved.context), parts
 
         def first(outside: ActorCritic, context: Params) -> jax.Array:
@@ -117,6 +119,6 @@ class FusedSlope:
             return over_rows(inputs, first_layer(outside.body).weight)
 
         made, pull = jax.vjp(first, split.outside, improved.context)
-        slope, inside, parts = self.kernel.slope(made, None, *behind)
+        slope, inside, parts = self.kernel.slope(made, *behind)
         outside, context = pull(slope)
         return Improved(Split(outside, inside), context), parts

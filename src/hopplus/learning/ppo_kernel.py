@@ -18,40 +18,43 @@ import jax.numpy as jnp
 from jax.experimental import pallas as pl
 
 from hopplus.config import NetConfig, PPOConfig
-from hopplus.learning.ppo import Batch, normalised
+from hopplus.learning.ppo import Batch, mean_of
 from hopplus.models.nets import ActorCritic, dense_layers
 from hopplus.models.part import Metrics
 
-BLOCKS = (64, 32, 16, 8, 4, 2, 1)  # rows at a time: what is known of them stays in registers
-PROGRAMS = 512  # side by side, at most; each adds up the slopes of its blocks
+BLOCKS = (128, 64, 32, 16, 8, 4, 2, 1)  # rows at a time, as many as registers have room for
+WARPS = 8  # that share the work on these
+PROGRAMS = (
+    128  # side by side, at most, each of which adds up the slopes of its blocks: a GPU's size
+)
 NARROWEST, WIDEST = 16, 128  # sides of matrices that are multiplied on the chip
 MOST_ACTIONS = 23  # a bit each of a whole number that a float32 has room for
-PRELOAD = True
 FAR = -1e30  # in place of -inf, which would be no number where it meets itself
 NAMES = ("policy_loss", "value_loss", "entropy", "kl", "clipped")
 
 
-class Told(eqx.Module):
-    """What the loss holds rows against; each [R] float32."""
+class Record(eqx.Module):
+    """What is known of a row before the first step; each [R], float32 in the kernel."""
 
-    advantage: jax.Array  # normalised
-    log_prob: jax.Array  # when it was played
-    value: jax.Array  # when it was played
     returns: jax.Array
-    weight: jax.Array  # in a mean over present rows of its kind
-    value_weight: jax.Array  # in a mean over those that values learn from
+    value: jax.Array  # when it was played
+    log_prob: jax.Array  # when it was played
     action: jax.Array
     legal: jax.Array  # a bit for each action
-    imagined: jax.Array  # 1; 0 for what was played
+    present: jax.Array  # 1 where it counts for the policy
+    valued: jax.Array  # 1 where it counts for the value
+    imagined: jax.Array  # 1; 0 where it was played
 
 
-class Targets(eqx.Module):
-    """All of a minibatch's loss that does not hang on parameters."""
+class Kind(eqx.Module):
+    """What the played or the imagined rows of a minibatch have in common; each [] float32."""
 
-    told: jax.Array  # [9, R] float32, in the order of `Told`
-    # [5] float32, of played and of imagined rows in the policy's loss, of both in the value's, and
-    # of the bonus for entropy.
-    weights: jax.Array
+    mean: jax.Array  # of what they gained over their values
+    scale: jax.Array  # one over its standard deviation
+    weight: jax.Array  # of a row in means over those that count for the policy
+    value_weight: jax.Array  # the same for the value
+    share: jax.Array  # of the mean in the policy's loss
+    value_share: jax.Array  # of the mean in the value's loss
 
 
 class Split(eqx.Module):
@@ -61,36 +64,36 @@ class Split(eqx.Module):
     inside: jax.Array  # [K, H] float32, the rest, as `PPOKernel.places` says
 
 
-def make_targets(batch: Batch, imagined_value_weight: float, entropy_weight: jax.Array) -> Targets:
-    """Those of a minibatch [R, ...], so that the loss is the one of `ppo_loss`."""
-    gains = batch.returns - batch.value
+def records(batch: Batch) -> jax.Array:
+    """[M, 8] float32, in the order of `Record`: all of a row lies together."""
+    bits = (batch.view.legal * (1 << jnp.arange(batch.view.legal.shape[-1]))).sum(axis=-1)
     imagined = jnp.zeros_like(batch.present) if batch.imagined is None else batch.imagined
+    counts = batch.present, batch.valued, imagined
+    record = Record(batch.returns, batch.value, batch.log_prob, batch.action, bits, *counts)
+    return jnp.stack([leaf.astype(jnp.float32) for leaf in jax.tree.leaves(record)], axis=1)
 
-    def kind(chosen: jax.Array) -> tuple[jax.Array, ...]:
-        present, valued = batch.present & chosen, batch.valued & chosen
-        advantage = jnp.where(chosen, normalised(gains, present), 0.0)
-        return advantage, *(mask / jnp.maximum(mask.sum(), 1) for mask in (present, valued))
 
-    kinds = [kind(~imagined)] if batch.imagined is None else [kind(~imagined), kind(imagined)]
-    advantage, weight, value_weight = (sum(parts) for parts in zip(*kinds, strict=True))
+def loss_weights(
+    batch: Batch, imagined_value_weight: float, entropy_weight: jax.Array
+) -> jax.Array:
+    """[13] float32, what the loss of a minibatch is made with: a `Kind` of played rows, one of
+    imagined rows, and the weight of the bonus for entropy."""
+    imagined = jnp.zeros_like(batch.present) if batch.imagined is None else batch.imagined
+    gains = batch.returns - batch.value
     counted = batch.valued * jnp.where(imagined, imagined_value_weight, 1.0)
     share = (batch.present & imagined).sum() / jnp.maximum(batch.present.sum(), 1)
     value_share = (counted * imagined).sum() / jnp.maximum(counted.sum(), 1e-8)
-    bits = (batch.view.legal * (1 << jnp.arange(batch.view.legal.shape[-1]))).sum(axis=-1)
-    told = Told(
-        advantage,
-        batch.log_prob,
-        batch.value,
-        batch.returns,
-        weight,
-        value_weight,
-        batch.action,
-        bits,
-        imagined,
-    )
-    rows = jnp.stack([leaf.astype(jnp.float32) for leaf in jax.tree.leaves(told)])
-    weights = [1 - share, share, 1 - value_share, value_share, entropy_weight]
-    return Targets(rows, jnp.stack([jnp.asarray(one, jnp.float32) for one in weights]))
+
+    def kind(chosen: jax.Array, share: jax.Array, value_share: jax.Array) -> Kind:
+        present, valued = batch.present & chosen, batch.valued & chosen
+        mean = mean_of(gains, present)
+        spread = jnp.sqrt(mean_of((gains - mean) ** 2, present)) + 1e-8
+        counts = (jnp.maximum(mask.sum(), 1) for mask in (present, valued))
+        return Kind(mean, 1 / spread, *(1 / count for count in counts), share, value_share)
+
+    played = kind(~imagined, 1 - share, 1 - value_share)
+    other = played if batch.imagined is None else kind(imagined, share, value_share)
+    return jnp.stack([*jax.tree.leaves((played, other)), entropy_weight])
 
 
 @dataclass(frozen=True)
@@ -162,84 +165,93 @@ class PPOKernel:
     def slope(
         self,
         given: jax.Array,
-        rows: jax.Array | None,
         inside: jax.Array,
-        targets: Targets,
+        known: jax.Array,
+        rows: jax.Array,
+        weights: jax.Array,
     ) -> tuple[jax.Array | None, jax.Array, Metrics]:
-        """The slopes of the loss and its named parts.
+        """The slopes of the loss of a minibatch and its named parts.
 
-        With the first layer inside, `given` are the inputs of all rows [M, width] there are, of
-        which `rows` [R] count; else what the first layer's weights have made of these [R, H], by
-        which there is a slope then, too. That by what is inside is [K, H].
+        `rows` [R] are its rows of what is `known` of all [M, 8] and, with the first layer inside,
+        of their inputs, which are `given` [M, width]; else it is what the first layer's weights
+        have made of these rows [R, H], by which there is a slope then, too. That by what is inside
+        is [K, H].
         """
-        count, hidden = targets.told.shape[1], self.hidden
+        count, hidden = len(rows), self.hidden
         block = next(size for size in BLOCKS if count % size == 0)
         blocks = count // block
         each = next(n for n in range(-(-blocks // PROGRAMS), blocks + 1) if blocks % n == 0)
         kinds, end = 2 if self.imagines else 1, self.places["end"]
         shape = (blocks // each, end + kinds * len(NAMES), hidden)
         shapes = [jax.ShapeDtypeStruct(shape, jnp.float32)]
-        if rows is None:
+        if not self.inputs:
             shapes.append(jax.ShapeDtypeStruct(given.shape, jnp.float32))
-        own = (given,) if rows is None else (rows, given)
         found, *slope = pl.pallas_call(
             partial(self._kernel, block=block, blocks=each),
             grid=(blocks // each,),
             out_shape=shapes,
             interpret=self.interpret,
             name="ppo_slope",
-            **({} if self.interpret else _options(hidden)),
-        )(inside, targets.told, targets.weights, *own)
+            **({} if self.interpret else _options()),
+        )(given, inside, known, rows, weights)
         total = found.sum(axis=0)
         means = total[end:, 0].reshape(kinds, len(NAMES))
         metrics = dict(zip(NAMES, means[0], strict=True))
         if self.imagines:
             named = zip(NAMES, means[1], strict=True)
             metrics |= {f"imagined/{name}": mean for name, mean in named}
-            metrics["value_loss_mixed"] = targets.weights[2:4] @ means[:, NAMES.index("value_loss")]
+            shares = jnp.stack([kind.value_share for kind in _kinds(weights)])
+            metrics["value_loss_mixed"] = shares @ means[:, NAMES.index("value_loss")]
         return (slope[0] if slope else None), total[:end], metrics
 
     def _kernel(
-        self, inside: Any, told_of: Any, loss_weights: Any, *refs: Any, block: int, blocks: int
+        self,
+        given: Any,
+        inside: Any,
+        known: Any,
+        rows_of: Any,
+        weights: Any,
+        found: Any,
+        *slopes: Any,
+        block: int,
+        blocks: int,
     ) -> None:
         """One program: `blocks` blocks of rows, one after the other."""
         at, h, program = self.places, self.hidden, pl.program_id(0)
         begins = [self.width + n * h for n in range(self.layers - 1)]
-        # Read anew for every block: there are registers for the slopes or for the weights.
-        kept = [inside[pl.ds(begin, h), :] for begin in begins] if PRELOAD else None
-        weight_of = lambda n: kept[n] if kept else inside[pl.ds(begins[n], h), :]
+        layers = [inside[pl.ds(begin, h), :] for begin in begins]
         biases = [inside[at["biases"] + n, :] for n in range(self.layers)]
         heads = inside[pl.ds(at["heads"], self.columns), :]  # [C, H]
         head_bias = inside[at["head bias"], pl.ds(0, self.columns)]
-        shares = [loss_weights[n] for n in range(5)]
+        kinds, entropy_weight = _kinds(weights), weights[2 * len(fields(Kind))]
 
         def body(number: jax.Array, carry: tuple[Any, ...]) -> tuple[Any, ...]:
-            rows = pl.ds((program * blocks + number) * block, block)
-            told = Told(*(told_of[n, rows] for n in range(len(fields(Told)))))
+            places = pl.ds((program * blocks + number) * block, block)
+            rows = rows_of[places]
+            record = Record(*(known[rows, n] for n in range(len(fields(Record)))))
             if self.inputs:
-                rows_of, inputs_of, _ = refs
-                inputs = inputs_of[rows_of[rows], :]
+                inputs = given[rows, :]
                 made = jnp.dot(inputs, inside[pl.ds(0, self.width), :])
             else:
-                made = refs[0][rows, :]
+                made = given[places, :]
             each = [made + biases[0]]  # what goes into each rectifier
-            for n, bias in enumerate(biases[1:]):
-                each.append(jnp.dot(jax.nn.relu(each[-1]), weight_of(n)) + bias)
+            for layer, bias in zip(layers, biases[1:], strict=True):
+                each.append(jnp.dot(jax.nn.relu(each[-1]), layer) + bias)
             out = jnp.dot(jax.nn.relu(each[-1]), heads.T) + head_bias
-            slope, parts = self._row_slopes(out, told, shares)
-            found = [jnp.dot(slope.T, jax.nn.relu(each[-1])), slope.sum(axis=0)]
+            slope, parts = self._row_slopes(out, record, kinds, entropy_weight)
+            more = [jnp.dot(slope.T, jax.nn.relu(each[-1])), slope.sum(axis=0)]
             back = jnp.dot(slope, heads)
             for n in reversed(range(self.layers)):
                 back = jnp.where(each[n] > 0, back, 0.0)
-                found.append(back.sum(axis=0))
+                more.append(back.sum(axis=0))
                 if n:
-                    found.append(jnp.dot(jax.nn.relu(each[n - 1]).T, back))
-                    back = jnp.dot(back, weight_of(n - 1).T)
+                    more.append(jnp.dot(jax.nn.relu(each[n - 1]).T, back))
+                    back = jnp.dot(back, layers[n - 1].T)
             if self.inputs:
-                found.append(jnp.dot(inputs.T, back))
+                more.append(jnp.dot(inputs.T, back))
             else:
-                refs[2][rows, :] = back
-            return tuple(a + b for a, b in zip(carry, (*found, *parts), strict=True))
+                slopes[0][places, :] = back
+            return tuple(a + b for a, b in zip(carry, (*more, *parts), strict=True))
 
         shapes = [(self.columns, h), (self.columns,)]
         for n in reversed(range(self.layers)):
@@ -247,7 +259,7 @@ class PPOKernel:
         shapes += [(self.width, h)] if self.inputs else []
         shapes += [(block,)] * (2 if self.imagines else 1) * len(NAMES)
         total = jax.lax.fori_loop(0, blocks, body, tuple(jnp.zeros(one) for one in shapes))
-        self._write(refs[2 if self.inputs else 1], program, list(total))
+        self._write(found, program, list(total))
 
     def _write(self, found: Any, program: jax.Array, total: list[jax.Array]) -> None:
         """What a program has added up, where `places` says."""
@@ -265,54 +277,62 @@ class PPOKernel:
             found[program, at["end"] + n, :] = jnp.zeros(h) + part.sum()
 
     def _row_slopes(
-        self, out: jax.Array, told: Told, shares: list[jax.Array]
+        self, out: jax.Array, record: Record, kinds: list[Kind], entropy_weight: jax.Array
     ) -> tuple[jax.Array, list[jax.Array]]:
         """The slopes by what the heads say of rows [R, C], and what each row [R] adds to the means
         of NAMES, of played and, if there are any, of imagined rows."""
         c, actions = self.config, self.actions
+        imagined = record.imagined > 0
+        kind: Kind = jax.tree.map(lambda a, b: jnp.where(imagined, b, a), *kinds)
         column = jax.lax.broadcasted_iota(jnp.int32, out.shape, 1)
-        legal = (told.legal.astype(jnp.int32)[:, None] >> column) & 1 == 1
-        chosen = column == told.action.astype(jnp.int32)[:, None]
+        legal = (record.legal.astype(jnp.int32)[:, None] >> column) & 1 == 1
+        chosen = column == record.action.astype(jnp.int32)[:, None]
         logits = jnp.where(legal, out, FAR)
         logits = logits - logits.max(axis=1)[:, None]
         powers = jnp.where(legal, jnp.exp(logits), 0.0)
         total = powers.sum(axis=1)[:, None]
         logits, chances = logits - jnp.log(total), powers / total
-        present = told.weight > 0
+        present, valued = record.present > 0, record.valued > 0
         log_prob = jnp.where(chosen, logits, 0.0).sum(axis=1)
-        change = jnp.where(present, log_prob - told.log_prob, 0.0)
+        change = jnp.where(present, log_prob - record.log_prob, 0.0)
         ratio = jnp.exp(change)
-        gain = ratio * told.advantage
-        clipped = jnp.clip(ratio, 1 - c.clip, 1 + c.clip) * told.advantage
+        advantage = (record.returns - record.value - kind.mean) * kind.scale
+        gain = ratio * advantage
+        clipped = jnp.clip(ratio, 1 - c.clip, 1 + c.clip) * advantage
         entropy = -jnp.where(legal, chances * logits, 0.0).sum(axis=1)
 
         value = jnp.where(column == actions, out, 0.0).sum(axis=1)
-        moved = value - told.value
-        error = value - told.returns
-        near = told.value + jnp.clip(moved, -c.value_clip, c.value_clip) - told.returns
+        moved = value - record.value
+        error = value - record.returns
+        near = record.value + jnp.clip(moved, -c.value_clip, c.value_clip) - record.returns
         errors = jnp.maximum(error**2, near**2)
         inside = jnp.abs(moved) < c.value_clip
         by_value = 2 * jnp.where(error**2 >= near**2, error, jnp.where(inside, near, 0.0))
 
-        imagined = told.imagined > 0
-        share = jnp.where(imagined, shares[1], shares[0]) * told.weight
-        value_share = jnp.where(imagined, shares[3], shares[2]) * told.value_weight
-        by_log_prob = jnp.where(present & (gain <= clipped), -share * gain, 0.0)
+        weight = jnp.where(present, kind.weight, 0.0)
+        value_weight = jnp.where(valued, kind.value_weight, 0.0)
+        by_log_prob = jnp.where(gain <= clipped, -kind.share * weight * gain, 0.0)
         slope = by_log_prob[:, None] * (chosen - chances)
         bonus = chances * (logits + entropy[:, None])
-        slope += (shares[4] * share)[:, None] * jnp.where(legal, bonus, 0.0)
+        slope += (entropy_weight * kind.share * weight)[:, None] * jnp.where(legal, bonus, 0.0)
         slope = jnp.where(legal, slope, 0.0)
-        by_value = c.value_weight * value_share * by_value
+        by_value = c.value_weight * kind.value_share * value_weight * by_value
         slope = jnp.where(column == actions, by_value[:, None], slope)
 
         outside = (jnp.abs(ratio - 1) > c.clip).astype(jnp.float32)
         means = [-jnp.minimum(gain, clipped), errors, entropy, ratio - 1 - change, outside]
-        used = [told.weight, told.value_weight, *[told.weight] * 3]
-        parts = [mean * weight for mean, weight in zip(means, used, strict=True)]
+        used = [weight, value_weight, *[weight] * 3]
+        parts = [jnp.where(one > 0, mean * one, 0.0) for mean, one in zip(means, used, strict=True)]
         if not self.imagines:
             return slope, parts
         played = [jnp.where(imagined, 0.0, part) for part in parts]
         return slope, played + [jnp.where(imagined, part, 0.0) for part in parts]
+
+
+def _kinds(weights: Any) -> list[Kind]:
+    """Those of played and of imagined rows."""
+    size = len(fields(Kind))
+    return [Kind(*(weights[first + n] for n in range(size))) for first in (0, size)]
 
 
 def columns_for(actions: int) -> int:
@@ -329,8 +349,7 @@ def unfit(net: NetConfig, actions: int) -> str | None:
     return f"at most {MOST_ACTIONS} actions" if actions > MOST_ACTIONS else None
 
 
-def _options(hidden: int) -> dict[str, Any]:
+def _options() -> dict[str, Any]:
     from jax.experimental.pallas import triton  # of a GPU; others need not have it
 
-    warps = 4 if hidden <= 64 else 8
-    return {"compiler_params": triton.CompilerParams(num_warps=warps, num_stages=1)}
+    return {"compiler_params": triton.CompilerParams(num_warps=WARPS, num_stages=1)}

@@ -1,10 +1,20 @@
 """What a step was worth, seen from its end."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 
 from hopplus.models.part import Metrics
 from hopplus.types import Trajectory
+
+AT_ONCE = 16  # steps that a GPU takes in one kernel
+
+
+def unrolled(steps: int) -> int:
+    """How many steps of a loop over so many are written out: on a GPU each turn of a loop costs as
+    much as all of what is done in it here; on a CPU nothing."""
+    return 1 if jax.default_backend() == "cpu" else min(steps, AT_ONCE)
 
 
 def lambda_returns(
@@ -33,7 +43,8 @@ def lambda_returns(
         return gained, gained
 
     beyond = jnp.where(valued[-1], value[-1], 0.0)
-    return jax.lax.scan(step, beyond, (reward, value[1:], mix_next, discount), reverse=True)[1]
+    given = (reward, value[1:], mix_next, discount)
+    return jax.lax.scan(step, beyond, given, reverse=True, unroll=unrolled(len(reward)))[1]
 
 
 def game_returns(
@@ -67,13 +78,15 @@ def episode_metrics(so_far: jax.Array, trajectory: Trajectory) -> tuple[jax.Arra
     """Carry the returns of episodes on, and add up those that ended: [B, N] and metrics."""
     outcome = trajectory.outcome
 
-    def step(returns: jax.Array, now: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
-        reward, done = now
+    def step(carry: tuple[jax.Array, jax.Array], now: tuple[jax.Array, jax.Array]) -> Any:
+        (returns, ended), (reward, done) = carry, now
         returns = returns + reward
-        ended = jnp.where(done[:, None], returns, 0.0).sum(axis=0)
-        return jnp.where(done[:, None], 0.0, returns), ended
+        ended = ended + jnp.where(done[:, None], returns, 0.0)
+        return (jnp.where(done[:, None], 0.0, returns), ended), None
 
-    returns, ended = jax.lax.scan(step, so_far, (outcome.reward, outcome.done))
+    given, begun = (outcome.reward, outcome.done), (so_far, jnp.zeros_like(so_far))
+    unroll = unrolled(len(outcome.done))
+    (returns, ended), _ = jax.lax.scan(step, begun, given, unroll=unroll)
     return returns, {
         "episodes": outcome.done.sum(),
         "return_sum": ended.sum(axis=0),  # [N]

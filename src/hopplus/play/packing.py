@@ -24,7 +24,7 @@ class Field(NamedTuple):
 class Packed(eqx.Module):
     """A record of games [B]; a loop puts steps in front."""
 
-    words: jax.Array  # [..., B, W] uint32, the bits of all small fields
+    words: jax.Array  # [..., W, B] uint32, the bits of all small fields
     large: list[jax.Array]  # [..., B, ...] the other fields
     fields: tuple[Field, ...] = eqx.field(static=True)
     form: Any = eqx.field(static=True)
@@ -40,22 +40,24 @@ def pack(record: Any) -> Packed:
         fields.append(Field(leaf.shape[1:], leaf.dtype, width if small else None))
         if small:
             bits = leaf.astype(jnp.uint32) if leaf.dtype == bool else _bits(leaf, jnp.uint32)
-            words.append(bits.reshape(len(leaf), size))
+            words.append(bits.reshape(len(leaf), size).T)
             width += size
         else:
             large.append(leaf)
-    return Packed(jnp.concatenate(words, axis=1), large, tuple(fields), form)
+    return Packed(jnp.concatenate(words), large, tuple(fields), form)
 
 
 def unpack(packed: Packed) -> Any:
     """The record again, with whatever is in front of it."""
-    front, large = packed.words.shape[:-1], iter(packed.large)
+    *front, _, games = packed.words.shape
+    large = iter(packed.large)
     leaves = []
     for shape, dtype, begin in packed.fields:
         if begin is None:
             leaves.append(next(large))
             continue
-        bits = packed.words[..., begin : begin + math.prod(shape)].reshape(*front, *shape)
+        bits = jnp.moveaxis(packed.words[..., begin : begin + math.prod(shape), :], -1, -2)
+        bits = bits.reshape(*front, games, *shape)
         leaves.append(_bits(bits, dtype) if dtype in WORDS else bits != 0)
     return jax.tree.unflatten(packed.form, leaves)
 
