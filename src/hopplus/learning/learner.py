@@ -28,7 +28,6 @@ from hopplus.learning.social_rewards import SocialRewards, shared_reward
 from hopplus.models.nets import ActorCritic, Inputs
 from hopplus.models.part import Metrics
 from hopplus.play.lineup import Lineup
-from hopplus.play.packing import Packed, pack, unpack
 from hopplus.play.rollout import Play, rollout, start
 from hopplus.play.seating import Seating
 from hopplus.players.actor import Actor
@@ -383,13 +382,14 @@ class Learner:
         def fetched(rows: jax.Array) -> Batch:
             return jax.tree.map(lambda leaf: leaf[:, rows], batch)
 
-        def minibatch(now: Step, given: tuple[jax.Array, Any]) -> tuple[Step, Packed]:
+        def minibatch(now: Step, given: tuple[jax.Array, Any]) -> tuple[Step, jax.Array]:
             rows, aim = given
             part = split_rows(fetched(rows), axis=1)
             other = jax.tree.map(lambda leaf: leaf[::-1], (now[0], part)) if c.lola.step else None
             axes: Any = Part(None, 0, 0, 0, 0)  # type: ignore[arg-type]
             now, parts = jax.vmap(step, (0, axes))(now, Part(rows, part, read, aim, other))
-            return now, pack(parts)
+            names[:] = parts
+            return now, jnp.stack(list(parts.values()))  # one copy, and not one for each
 
         def draw(key: jax.Array) -> jax.Array:
             return self.auxiliary.draw_minibatches(key, c, through_time or c.lola.step > 0)
@@ -399,11 +399,12 @@ class Learner:
         read = jax.vmap(slopes.read)(sets.policy, batch)
         aims = jax.vmap(jax.vmap(slopes.aim), out_axes=1)(fetched(rows))
         begun = jax.vmap(partial(in_form, slopes.enter))((sets, optimiser))
-        now, packed = jax.lax.scan(minibatch, begun, (rows, aims))
+        names: list[str] = []  # known once a minibatch is traced
+        now, parts = jax.lax.scan(minibatch, begun, (rows, aims))
 
         def left(now: Step, like: Improved) -> Step:
             found: Step = in_form(lambda one: slopes.leave(one, like), now)
             return found
 
         carry = self.commit((sets, optimiser), jax.vmap(left)(now, sets), updates)
-        return *carry, jax.tree.map(lambda leaf: leaf.mean(axis=0), unpack(packed))
+        return *carry, dict(zip(names, parts.mean(axis=0), strict=True))

@@ -12,6 +12,7 @@ from hopplus.players.context.context import Context
 from hopplus.types import Memory, Params, View
 
 MOST_SHUFFLED = 2**20  # rows, which leaves twelve random bits to each
+ROUNDS = 4  # after which neighbours are as far from each other as any two numbers
 
 
 class Batch(eqx.Module):
@@ -81,14 +82,30 @@ def shuffled(key: jax.Array, count: int) -> jax.Array:
     Each is sorted with random bits above its own: one array, once. `jax.random.permutation` sorts
     pairs, twice, which on CPU took a quarter of the time of all passes over a batch. Numbers whose
     random bits are alike stay in their order, which matters to none but those at the border of two
-    parts; where too few random bits are left, it is JAX's.
+    parts; where too few random bits are left, it is JAX's. On a GPU, which takes several kernels to
+    sort, numbers below a power of two are `scattered` instead.
     """
+    if jax.default_backend() != "cpu" and count & (count - 1) == 0:
+        return scattered(key, count)
     if count > MOST_SHUFFLED:
         return jax.random.permutation(key, count)
     own = jnp.uint32((1 << (count - 1).bit_length()) - 1)
     numbers = jnp.arange(count, dtype=jnp.uint32)
     mixed = jnp.sort((jax.random.bits(key, (count,)) & ~own) | numbers)
     return (mixed & own).astype(jnp.int32)
+
+
+def scattered(key: jax.Array, count: int) -> jax.Array:
+    """[count] int32, the numbers below a power of two in an order that is computed: rounds of odd
+    factors, sums and shifts with drawn numbers, each of which can be undone, so that no two numbers
+    come to the same."""
+    bits, last = (count - 1).bit_length(), jnp.uint32(count - 1)
+    drawn = jax.random.bits(key, (ROUNDS, 2))
+    numbers = jnp.arange(count, dtype=jnp.uint32)
+    for factor, more in drawn:
+        numbers = (numbers * (factor | 1) + more) & last
+        numbers ^= numbers >> max(1, bits // 2)
+    return numbers.astype(jnp.int32)
 
 
 def mean_of(values: jax.Array, mask: jax.Array) -> jax.Array:

@@ -16,7 +16,6 @@ from jax.custom_batching import custom_vmap
 
 from hopplus.config import FOR_EVER
 from hopplus.games.game import Game, repeat_step, views
-from hopplus.play.packing import Packed, pack, unpack
 from hopplus.play.seating import Seating
 from hopplus.types import Memory, Params, State, Trajectory, View
 
@@ -167,26 +166,10 @@ def rollout(
 ) -> tuple[Play, Trajectory]:
     """Advance games in flight [B, ...] by `steps`; the games after, and the trajectory [T, B]."""
 
-    if jax.default_backend() == "cpu":  # which writes fields as fast by themselves
+    def body(plays: Play, _: None) -> tuple[Play, Trajectory]:
+        return advance(game, seating, params, plays)
 
-        def body(plays: Play, _: None) -> tuple[Play, Trajectory]:
-            return advance(game, seating, params, plays)
-
-        return jax.lax.scan(body, plays, None, length=steps)
-    return packed_rollout(game, seating, params, plays, steps)
-
-
-def packed_rollout(
-    game: Game, seating: Seating, params: tuple[Params, ...], plays: Play, steps: int
-) -> tuple[Play, Trajectory]:
-    """As `rollout`, with all small fields of a step written at once."""
-
-    def body(plays: Play, _: None) -> tuple[Play, Packed]:
-        plays, step = advance(game, seating, params, plays)
-        return plays, pack(step)
-
-    plays, packed = jax.lax.scan(body, plays, None, length=steps)
-    return plays, unpack(packed)
+    return jax.lax.scan(body, plays, None, length=steps)
 
 
 def states_after(game: Game, trajectory: Trajectory) -> State:
