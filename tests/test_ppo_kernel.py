@@ -1,0 +1,92 @@
+"""The slope of PPO's loss in one kernel: what XLA makes of the same loss, whatever the network."""
+
+from dataclasses import replace
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+from hopplus.config import ConfigError, NetConfig, StagHuntConfig, TrainConfig
+from hopplus.learning.from_run import make_learner
+from hopplus.learning.learner import Learning
+from hopplus.learning.ppo_kernel import WIDEST
+from hopplus.models.part import Metrics
+from hopplus.presets import PRESETS
+from tests import tiny_hop_plus
+
+NET = NetConfig(hidden=16)
+SMALL: dict[str, Any] = {"games": 16, "unroll": 8, "minibatches": 2, "epochs": 2}
+
+
+def small(preset: str, **changes: Any) -> TrainConfig:
+    config = replace(PRESETS[preset], game=StagHuntConfig(size=3, seats=2, hares=2), net=NET)
+    ppo = replace(config.ppo, **SMALL)
+    return replace(config, ppo=ppo, steps=10_000, **changes)
+
+
+def updated(config: TrainConfig, gradient: str) -> tuple[Learning, Learning, Metrics]:
+    """Before an update, after it, and its metrics."""
+    learner = make_learner(replace(config, ppo=replace(config.ppo, gradient=gradient)), {})
+    assert learner.fused == (gradient == "fused")
+    before = jax.jit(learner.init)(jax.random.key(0))
+    return before, *jax.jit(learner.update)(before)
+
+
+HOP_PLUS = replace(
+    tiny_hop_plus.CONFIG,
+    net=NET,
+    imagine=replace(tiny_hop_plus.CONFIG.imagine, warm_up=0, gate=1.0),
+)
+CASES = {
+    "all inside": small("ppo"),
+    "one set, three layers": small("ppo-shared", net=replace(NET, layers=3)),
+    "one layer": small("ppo", net=replace(NET, layers=1)),
+    "too many inputs": small("ppo", game=StagHuntConfig(size=5, seats=2)),
+    "not flat": small("ppo", net=replace(NET, kind="centred")),
+    "a kernel before it": small("ppo", net=replace(NET, kind="conv", channels=2)),
+    "a memory": small("ppo-memory"),
+    "goals, and imagined rows": HOP_PLUS,
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_it_comes_to_what_xla_makes_of_the_loss(name: str) -> None:
+    """After an update of four steps or more, each from where the last one led."""
+    (before, fused, metrics), (_, plain, expected) = (
+        updated(CASES[name], gradient) for gradient in ("fused", "plain")
+    )
+    assert jax.tree.structure(fused) == jax.tree.structure(plain)
+    leaves = (jax.tree.leaves((one.params, one.optimiser)) for one in (before, fused, plain))
+    for begun, one, other in zip(*leaves, strict=True):
+        # Held to how far it has moved: what has hardly moved must not pass for the same.
+        moved = np.abs(np.asarray(other, np.float64) - begun).max()
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-3 * moved + 1e-9)
+    assert set(metrics) == set(expected)
+    for metric, value in expected.items():
+        np.testing.assert_allclose(metrics[metric], value, atol=1e-5, rtol=1e-3, err_msg=metric)
+
+
+def test_rows_that_do_not_count_leave_no_trace() -> None:
+    """Half the seats have left and nothing is legal for them: no slope, and no number that is
+    none."""
+    config = small("ppo", game=StagHuntConfig(size=3, seats=2, hares=2, grace=0))
+    _, learning, metrics = updated(config, "fused")
+    for leaf in jax.tree.leaves((learning.params, metrics)):
+        assert np.isfinite(np.asarray(leaf)).all()
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"net": replace(NET, hidden=24)}, f"power of two from 16 to {WIDEST}"),
+        ({"net": replace(NET, hidden=256)}, f"power of two from 16 to {WIDEST}"),
+    ],
+)
+def test_what_does_not_fit_is_refused_where_it_is_asked_for(
+    change: dict[str, Any], words: str
+) -> None:
+    config = replace(small("ppo"), **change)
+    assert make_learner(config, {}).unfused
+    with pytest.raises(ConfigError, match=f"--ppo.gradient fused needs .*{words}"):
+        make_learner(replace(config, ppo=replace(config.ppo, gradient="fused")), {})
