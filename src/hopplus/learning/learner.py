@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from hopplus.config import DistilConfig, PPOConfig, SearchConfig
+from hopplus.config import ConfigError, DistilConfig, PPOConfig, SearchConfig
 from hopplus.devices import shares_games, split_rows
 from hopplus.games.game import Game, views
 from hopplus.learning.auxiliary.learner import by_set
@@ -332,8 +332,8 @@ class Learner:
         on_gpu = jax.default_backend() == "gpu"
         return wanted == "fused" or (wanted == "auto" and on_gpu and self.unfused is None)
 
-    def _slope(self, entropy_weight: jax.Array) -> PolicySlope:
-        """How the slope of a set's loss is found."""
+    def _slope(self, entropy_weight: jax.Array, rows: int) -> PolicySlope:
+        """How the slope of a set's loss is found, for minibatches of so many rows."""
         c, rollouts = self.config, self.auxiliary.imagined_rollouts
         imagined_value_weight = rollouts.config.critic_weight if rollouts else 1.0
 
@@ -356,7 +356,11 @@ class Learner:
             inputs = 0
         shape = (actions, net.hidden, net.layers, c, inputs)
         kernel = PPOKernel(*shape, imagines=rollouts is not None, interpret=not on_gpu)
-        return FusedSlope(kernel, self._first_inputs, entropy_weight, imagined_value_weight)
+        if (block := kernel.block(rows)) is None:
+            if c.gradient == "fused":
+                raise ConfigError("--ppo.gradient fused has no room on this machine: take plain")
+            return PlainSlope(loss)
+        return FusedSlope(kernel, block, self._first_inputs, entropy_weight, imagined_value_weight)
 
     @jax.named_scope("improve")
     def improve(
@@ -369,7 +373,6 @@ class Learner:
     ) -> tuple[Improved, optax.OptState, Metrics]:
         """Several passes over the batch in random minibatches, every set of parameters alike."""
         c = self.config
-        slopes = self._slope(anneal_entropy(c, updates, self.updates))
         through_time = self.actor.context.learned_by_policy
 
         def step(now: Step, part: Part) -> tuple[Step, Metrics]:
@@ -396,6 +399,7 @@ class Learner:
 
         rows = jax.lax.map(draw, jax.random.split(key, c.epochs))
         rows = rows.reshape(-1, rows.shape[-1])  # [epochs * minibatches, R]
+        slopes = self._slope(anneal_entropy(c, updates, self.updates), rows.shape[-1])
         read = jax.vmap(slopes.read)(sets.policy, batch)
         aims = jax.vmap(jax.vmap(slopes.aim), out_axes=1)(fetched(rows))
         begun = jax.vmap(partial(in_form, slopes.enter))((sets, optimiser))

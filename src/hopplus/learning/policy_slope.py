@@ -82,9 +82,10 @@ class PlainSlope:
 
 @dataclass(frozen=True)
 class FusedSlope:
-    """That of PPO's loss, in one kernel but for the first layer."""
+    """That of PPO's loss, in one kernel, but for the first layer where that has no room in it."""
 
     kernel: PPOKernel
+    block: int  # of rows at a time
     inputs: Callable[[ActorCritic, Params, Batch], Inputs]  # [R, ...] of the first layer
     entropy_weight: jax.Array  # []
     imagined_value_weight: float
@@ -110,7 +111,7 @@ class FusedSlope:
         split, (known, inputs) = improved.policy, part.read
         behind = (split.inside, known, part.rows, part.aim)
         if inputs is not None:
-            _, inside, parts = self.kernel.slope(inputs, *behind)
+            _, inside, parts = self.kernel.slope(inputs, *behind, self.block)
             return Improved(Split(split.outside, inside), improved.context), parts
 
         def first(outside: ActorCritic, context: Params) -> jax.Array:
@@ -119,6 +120,6 @@ class FusedSlope:
             return over_rows(inputs, first_layer(outside.body).weight)
 
         made, pull = jax.vjp(first, split.outside, improved.context)
-        slope, inside, parts = self.kernel.slope(made, *behind)
+        slope, inside, parts = self.kernel.slope(made, *behind, self.block)
         outside, context = pull(slope)
         return Improved(Split(outside, inside), context), parts

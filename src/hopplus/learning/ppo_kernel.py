@@ -9,7 +9,7 @@ on parameters itself, that layer and everything before it stay with XLA.
 """
 
 from dataclasses import dataclass, fields
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from typing import Any
 
 import equinox as eqx
@@ -22,11 +22,9 @@ from hopplus.learning.ppo import Batch, mean_of
 from hopplus.models.nets import ActorCritic, dense_layers
 from hopplus.models.part import Metrics
 
-BLOCKS = (128, 64, 32, 16, 8, 4, 2, 1)  # rows at a time, as many as registers have room for
+BLOCKS = (128, 64, 32, 16, 8, 4, 2, 1)  # rows at a time; the most that the chip has room for
 WARPS = 8  # that share the work on these
-PROGRAMS = (
-    128  # side by side, at most, each of which adds up the slopes of its blocks: a GPU's size
-)
+PROGRAMS = 128  # side by side, at most, each of which adds up the slopes of its blocks
 NARROWEST, WIDEST = 16, 128  # sides of matrices that are multiplied on the chip
 MOST_ACTIONS = 23  # a bit each of a whole number that a float32 has room for
 FAR = -1e30  # in place of -inf, which would be no number where it meets itself
@@ -162,6 +160,13 @@ class PPOKernel:
         weights = [leaf for one in linears for leaf in (one.weight, one.bias)]
         return [*([first.weight] if self.inputs else []), first.bias, *weights]
 
+    def block(self, rows: int) -> int | None:
+        """How many of a minibatch's rows are taken at a time; None where the chip has no room."""
+        sizes = [size for size in BLOCKS if rows % size == 0]
+        if self.interpret:
+            return sizes[0]
+        return next((size for size in sizes if size >= NARROWEST and _compiles(self, size)), None)
+
     def slope(
         self,
         given: jax.Array,
@@ -169,8 +174,9 @@ class PPOKernel:
         known: jax.Array,
         rows: jax.Array,
         weights: jax.Array,
+        block: int,
     ) -> tuple[jax.Array | None, jax.Array, Metrics]:
-        """The slopes of the loss of a minibatch and its named parts.
+        """The slopes of the loss of a minibatch and its named parts, `block` rows at a time.
 
         `rows` [R] are its rows of what is `known` of all [M, 8] and, with the first layer inside,
         of their inputs, which are `given` [M, width]; else it is what the first layer's weights
@@ -178,7 +184,6 @@ class PPOKernel:
         is [K, H].
         """
         count, hidden = len(rows), self.hidden
-        block = next(size for size in BLOCKS if count % size == 0)
         blocks = count // block
         each = next(n for n in range(-(-blocks // PROGRAMS), blocks + 1) if blocks % n == 0)
         kinds, end = 2 if self.imagines else 1, self.places["end"]
@@ -347,6 +352,22 @@ def unfit(net: NetConfig, actions: int) -> str | None:
     if net.hidden & (net.hidden - 1) or not least <= net.hidden <= WIDEST:
         return f"--net.hidden to be a power of two from {least} to {WIDEST}"
     return f"at most {MOST_ACTIONS} actions" if actions > MOST_ACTIONS else None
+
+
+@cache
+def _compiles(kernel: PPOKernel, block: int) -> bool:
+    """Whether this machine's chip has room for the kernel with so many rows at a time, which
+    nothing but its compiler knows."""
+    shapes = [(block, kernel.width or kernel.hidden), (kernel.places["end"], kernel.hidden)]
+    shapes += [(block, len(fields(Record)))]
+    given = [jax.ShapeDtypeStruct(shape, jnp.float32) for shape in shapes]
+    rows = jax.ShapeDtypeStruct((block,), jnp.int32)
+    weights = jax.ShapeDtypeStruct((2 * len(fields(Kind)) + 1,), jnp.float32)
+    try:
+        jax.jit(partial(kernel.slope, block=block)).lower(*given, rows, weights).compile()
+    except Exception:  # as many kinds of them as there are compilers
+        return False
+    return True
 
 
 def _options() -> dict[str, Any]:
