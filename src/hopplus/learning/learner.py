@@ -300,21 +300,16 @@ class Learner:
 
     def rows_now(self, params: Improved, part: Batch) -> tuple[jax.Array, jax.Array]:
         """[M, A] log-probabilities and [M] values of a set's rows, as its parameters have them."""
-        part = self._rows_as_told(params.context, part)
-        over_rows = jax.vmap(self.actor.policy_and_value, in_axes=(None, 0, 0))
-        return over_rows(params.policy, part.view, part.inferred)
+        inputs = self.first_inputs(params.policy, params.context, part)
+        return jax.vmap(params.policy.from_inputs)(inputs, part.view.legal)
 
-    def _rows_as_told(self, context: Params | None, part: Batch) -> Batch:
-        """Rows with the contexts that parameters as they are now would give."""
-        if not self.actor.context.learned_by_policy:
-            return part
-        return self.auxiliary.replay(self.actor.context, context, part, self.config)
-
-    def _first_inputs(self, policy: ActorCritic, context: Params | None, part: Batch) -> Inputs:
-        """[M, ...] what the first layer reads of a set's rows."""
-        part = self._rows_as_told(context, part)
-        over_rows = jax.vmap(lambda view, told: policy.body.inputs(view, policy.given(view, told)))
-        return over_rows(part.view, part.inferred)
+    def first_inputs(self, policy: ActorCritic, context: Params | None, part: Batch) -> Inputs:
+        """[M, ...] what the first layer reads of a set's rows, with the contexts that parameters as
+        they are now would give."""
+        if self.actor.context.learned_by_policy:
+            part = self.auxiliary.replay(self.actor.context, context, part, self.config)
+        over_rows = jax.vmap(self.actor.inputs, in_axes=(None, 0, 0))
+        return over_rows(policy, part.view, part.inferred)
 
     @property
     def unfused(self) -> str | None:
@@ -349,18 +344,17 @@ class Learner:
 
         if shares_games() or not self.fused:  # XLA cannot spread a kernel over devices
             return PlainSlope(loss)
-        net, actions = self.actor.net, self.actor.actions
         on_gpu = jax.default_backend() == "gpu"
-        inputs = math.prod(self.actor.shape) + 1 + self.actor.given_size
+        net, inputs = self.actor.net, math.prod(self.actor.shape) + 1 + self.actor.given_size
         if net.kind != "mlp" or inputs > WIDEST or self.actor.context.learned_by_policy:
             inputs = 0
-        shape = (actions, net.hidden, net.layers, c, inputs)
+        shape = (self.actor.actions, net.hidden, net.layers, c, inputs)
         kernel = PPOKernel(*shape, imagines=rollouts is not None, interpret=not on_gpu)
         if (block := kernel.block(rows)) is None:
             if c.gradient == "fused":
                 raise ConfigError("--ppo.gradient fused has no room on this machine: take plain")
             return PlainSlope(loss)
-        return FusedSlope(kernel, block, self._first_inputs, entropy_weight, imagined_value_weight)
+        return FusedSlope(kernel, block, self.first_inputs, entropy_weight, imagined_value_weight)
 
     @jax.named_scope("improve")
     def improve(

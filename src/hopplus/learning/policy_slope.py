@@ -15,6 +15,7 @@ from hopplus.models.part import Metrics
 from hopplus.types import Params
 
 Other = tuple[Improved, Batch] | None  # the other seat's, where it is minded
+Read = Callable[[ActorCritic, Params, Batch], Inputs]  # [M, ...] inputs of the first layer
 Loss = Callable[[Improved, Batch, Other], tuple[jax.Array, Metrics]]
 
 
@@ -86,7 +87,7 @@ class FusedSlope:
 
     kernel: PPOKernel
     block: int  # of rows at a time
-    inputs: Callable[[ActorCritic, Params, Batch], Inputs]  # [R, ...] of the first layer
+    inputs: Read
     entropy_weight: jax.Array  # []
     imagined_value_weight: float
 

@@ -283,10 +283,6 @@ class ActorCritic(eqx.Module):
         self.policy = Linear(config.hidden, actions, 0.01, key_policy)
         self.value = Linear(config.hidden, 1, 1.0, key_value)
 
-    def given(self, view: View, goal: jax.Array) -> jax.Array:
-        """What its body is given along with the view."""
-        return jnp.concatenate([last_actions(view), goal]) if self.recalls else goal
-
     def widened(self, extra: int, key: jax.Array) -> "ActorCritic":
         """This network with room for more numbers, which says the same where they are zero."""
         weight = first_layer(self.body).weight
@@ -296,14 +292,23 @@ class ActorCritic(eqx.Module):
         wide: ActorCritic = eqx.tree_at(lambda net: first_layer(net.body).weight, self, weight)
         return wide
 
+    def inputs(self, view: View, goal: jax.Array) -> Inputs:
+        """What its first dense layer reads of one view, with what the others are taken to be after,
+        or what is remembered."""
+        given = jnp.concatenate([last_actions(view), goal]) if self.recalls else goal
+        return self.body.inputs(view, given)
+
     def __call__(self, view: View, goal: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """[A] log-probabilities, -inf where illegal, and [] value of one view, with what the others
-        are taken to be after, or what is remembered."""
-        features = self.body(view, self.given(view, goal))
+        """[A] log-probabilities, -inf where illegal, and [] value of one view."""
+        return self.from_inputs(self.inputs(view, goal), view.legal)
+
+    def from_inputs(self, inputs: Inputs, legal: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """The same of what its first dense layer reads, and what is legal [A]."""
+        features = features_of(self.body, inputs)
         # One product for both heads: beside starting it, what it multiplies costs a GPU nothing.
         heads = jnp.concatenate([self.policy.weight, self.value.weight], axis=1)
         said = features @ heads + jnp.concatenate([self.policy.bias, self.value.bias])
-        logits = jnp.where(view.legal, said[:-1], -jnp.inf)
+        logits = jnp.where(legal, said[:-1], -jnp.inf)
         return jax.nn.log_softmax(logits), said[-1]
 
 

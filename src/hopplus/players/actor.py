@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from hopplus.config import NetConfig, TrainConfig, find_part
 from hopplus.games.game import Game, check_board, has_board
 from hopplus.models.goal import GoalPart
-from hopplus.models.nets import ActorCritic
+from hopplus.models.nets import ActorCritic, Inputs
 from hopplus.models.opponent import OpponentPart
 from hopplus.models.part import Part
 from hopplus.models.sampling import draw
@@ -105,7 +105,11 @@ class Actor:
         self, policy: ActorCritic, view: View, context: jax.Array
     ) -> tuple[jax.Array, jax.Array]:
         """[A] log-probabilities and [] value of one view, with the context."""
-        return policy(view, context)
+        return policy.from_inputs(self.inputs(policy, view, context), view.legal)
+
+    def inputs(self, policy: ActorCritic, view: View, context: jax.Array) -> Inputs:
+        """What the policy's first dense layer reads of one view, with the context."""
+        return policy.inputs(view, context)
 
     def infer(self, params: PlayerParams, memory: Memory, view: View) -> tuple[Memory, jax.Array]:
         """The memory after a view, and the context."""
