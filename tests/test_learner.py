@@ -1,5 +1,6 @@
 """The learner: every preset runs, nobody learns from another's play, and no seat is special."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,7 +15,13 @@ from hopplus.games.game import views
 from hopplus.games.stag_hunt import StagHunt, StagHuntState
 from hopplus.learning.from_run import make_learner
 from hopplus.learning.learner import Learner, Learning
-from hopplus.learning.ppo import MOST_SHUFFLED, anneal_entropy, minibatch_rows, shuffled
+from hopplus.learning.ppo import (
+    MOST_SHUFFLED,
+    anneal_entropy,
+    minibatch_rows,
+    scattered,
+    shuffled,
+)
 from hopplus.learning.returns import episode_metrics
 from hopplus.play.lineup import Lineup
 from hopplus.play.rollout import rollout
@@ -232,20 +239,29 @@ def test_minibatches_hold_every_row_once() -> None:
             assert max(len(part) for part in games) > 2
 
 
-def test_rows_are_shuffled_fairly() -> None:
+@pytest.mark.parametrize("order", [shuffled, scattered])
+def test_rows_are_shuffled_fairly(order: Callable[[jax.Array, int], jax.Array]) -> None:
     """Every row is in every part as often, whether or not there are bits to spare; another key is
     another order."""
     keys = jax.random.split(jax.random.key(0), 1000)
-    for rows in (1, 7, 64):
-        orders = np.asarray(jax.vmap(lambda key: shuffled(key, rows))(keys))  # noqa: B023
+    for rows in (1, 2, 64) if order is scattered else (1, 7, 64):
+        orders = np.asarray(jax.vmap(lambda key: order(key, rows))(keys))  # noqa: B023
         np.testing.assert_array_equal(np.sort(orders), np.tile(np.arange(rows), (1000, 1)))
     places = np.argsort(orders)  # [keys, rows]
     parts = np.stack([(places // 16 == part).mean(axis=0) for part in range(4)])  # [4, rows]
     assert np.abs(parts - 0.25).max() < 5 * np.sqrt(0.25 * 0.75 / 1000)
     # Neighbours are in the same part as often as any two: 15 of 63 times.
     assert abs((places[:, 1:] // 16 == places[:, :-1] // 16).mean() - 15 / 63) < 0.01
-    many = jax.eval_shape(lambda key: shuffled(key, MOST_SHUFFLED + 1), keys[0])
+
+
+def test_any_number_of_rows_is_shuffled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Too many for bits to spare, and on a GPU."""
+    key = jax.random.key(0)
+    many = jax.eval_shape(lambda key: shuffled(key, MOST_SHUFFLED + 1), key)
     assert many.shape == (MOST_SHUFFLED + 1,)
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    for rows in (48, 2**15):
+        assert sorted(shuffled(key, rows).tolist()) == list(range(rows))
 
 
 ORDER = np.array([1, 2, 0])  # seat i of the renamed game is seat ORDER[i] of the other

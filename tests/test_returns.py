@@ -34,10 +34,12 @@ def test_an_ending_cuts() -> None:
 
 
 @pytest.mark.parametrize("jitted", [False, True])
-def test_gae_by_its_definition(jitted: bool) -> None:
+@pytest.mark.parametrize("backend", ["cpu", "gpu"])  # where steps are written out
+def test_gae_by_its_definition(jitted: bool, backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jax, "default_backend", lambda: backend)
     rng = np.random.default_rng(0)
     reward, value, done = rng.normal(size=20), rng.normal(size=21), rng.random(20) < 0.2
-    function = jax.jit(lambda_returns) if jitted else lambda_returns
+    function = jax.jit(lambda *given: lambda_returns(*given)) if jitted else lambda_returns
     worth = worth_later(jnp.asarray(done), 0.9)
     found = function(jnp.asarray(reward), jnp.asarray(value), jnp.ones(21, bool), worth, 0.7)
     for t in range(20):  # sum over k of (discount * mix)^k delta_{t+k}, up to the ending

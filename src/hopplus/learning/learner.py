@@ -21,7 +21,7 @@ from hopplus.learning.auxiliary.transitions import Transitions, transitions_of
 from hopplus.learning.lola import lola_gain
 from hopplus.learning.policy_slope import FusedSlope, Other, Part, PlainSlope, PolicySlope, in_form
 from hopplus.learning.ppo import Batch, Improved, anneal_entropy, explained, mean_of, ppo_loss
-from hopplus.learning.ppo_kernel import WIDEST, PPOKernel, unfit
+from hopplus.learning.ppo_kernel import MOST_INPUTS, PPOKernel, unfit
 from hopplus.learning.returns import episode_metrics, game_returns, hangs_on_value, worth_later
 from hopplus.learning.search_distillation import distillation_loss, distilled, empty_replay
 from hopplus.learning.social_rewards import SocialRewards, shared_reward
@@ -346,7 +346,7 @@ class Learner:
             return PlainSlope(loss)
         on_gpu = jax.default_backend() == "gpu"
         net, inputs = self.actor.net, math.prod(self.actor.shape) + 1 + self.actor.given_size
-        if net.kind != "mlp" or inputs > WIDEST or self.actor.context.learned_by_policy:
+        if net.kind != "mlp" or inputs > MOST_INPUTS or self.actor.context.learned_by_policy:
             inputs = 0
         shape = (self.actor.actions, net.hidden, net.layers, c, inputs)
         kernel = PPOKernel(*shape, imagines=rollouts is not None, interpret=not on_gpu)

@@ -1,12 +1,13 @@
 """Proximal policy optimisation (Schulman et al. 2017): what one set of parameters learns from, in
 which minibatches, and by which losses."""
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 
 from hopplus.config import PPOConfig
-from hopplus.models.nets import ActorCritic
 from hopplus.models.part import Metrics
 from hopplus.players.context.context import Context
 from hopplus.types import Memory, Params, View
@@ -38,7 +39,7 @@ class Batch(eqx.Module):
 class Improved(eqx.Module):
     """What the policy's loss improves, [sets, ...]."""
 
-    policy: ActorCritic
+    policy: Any  # an ActorCritic, or what a `PolicySlope` has in its place
     context: Params | None  # None for one that learns by other means, or not at all
 
 

@@ -25,7 +25,8 @@ from hopplus.models.part import Metrics
 BLOCKS = (128, 64, 32, 16, 8, 4, 2, 1)  # rows at a time; the most that the chip has room for
 WARPS = 8  # that share the work on these
 PROGRAMS = 128  # side by side, at most, each of which adds up the slopes of its blocks
-NARROWEST, WIDEST = 16, 128  # sides of matrices that are multiplied on the chip
+NARROWEST, WIDEST = 16, 64  # layers; XLA's products are as fast where they are wider
+MOST_INPUTS = 128  # of a first layer that is in the kernel
 MOST_ACTIONS = 23  # a bit each of a whole number that a float32 has room for
 FAR = -1e30  # in place of -inf, which would be no number where it meets itself
 NAMES = ("policy_loss", "value_loss", "entropy", "kl", "clipped")
@@ -86,8 +87,8 @@ def loss_weights(
         present, valued = batch.present & chosen, batch.valued & chosen
         mean = mean_of(gains, present)
         spread = jnp.sqrt(mean_of((gains - mean) ** 2, present)) + 1e-8
-        counts = (jnp.maximum(mask.sum(), 1) for mask in (present, valued))
-        return Kind(mean, 1 / spread, *(1 / count for count in counts), share, value_share)
+        weight, value_weight = (1 / jnp.maximum(mask.sum(), 1) for mask in (present, valued))
+        return Kind(mean, 1 / spread, weight, value_weight, share, value_share)
 
     played = kind(~imagined, 1 - share, 1 - value_share)
     other = played if batch.imagined is None else kind(imagined, share, value_share)
@@ -358,10 +359,11 @@ def unfit(net: NetConfig, actions: int) -> str | None:
 def _compiles(kernel: PPOKernel, block: int) -> bool:
     """Whether this machine's chip has room for the kernel with so many rows at a time, which
     nothing but its compiler knows."""
-    shapes = [(block, kernel.width or kernel.hidden), (kernel.places["end"], kernel.hidden)]
-    shapes += [(block, len(fields(Record)))]
+    count = 2 * PROGRAMS * block  # so that there is a loop, which takes room, too
+    shapes = [(count, kernel.width or kernel.hidden), (kernel.places["end"], kernel.hidden)]
+    shapes += [(count, len(fields(Record)))]
     given = [jax.ShapeDtypeStruct(shape, jnp.float32) for shape in shapes]
-    rows = jax.ShapeDtypeStruct((block,), jnp.int32)
+    rows = jax.ShapeDtypeStruct((count,), jnp.int32)
     weights = jax.ShapeDtypeStruct((2 * len(fields(Kind)) + 1,), jnp.float32)
     try:
         jax.jit(partial(kernel.slope, block=block)).lower(*given, rows, weights).compile()
