@@ -7,7 +7,8 @@ import jax.numpy as jnp
 
 from hopplus.config import SearchConfig
 from hopplus.planning.root import principal_variation
-from hopplus.planning.search import Leaf, Reached, search
+from hopplus.planning.search import search
+from hopplus.planning.tree import Leaf, Reached
 from tiny_hop_plus import jit
 
 

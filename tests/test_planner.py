@@ -15,7 +15,8 @@ from hopplus.config import OpponentLearnerConfig, SearchConfig, StagHuntConfig, 
 from hopplus.games import make_game
 from hopplus.planning.dynamics import Chance, draw_chance
 from hopplus.planning.root import averaged, choice_of, with_noise
-from hopplus.planning.search import Found, Leaf, Reached, SearchResult, one_step, search
+from hopplus.planning.search import Found, SearchResult, one_step, search
+from hopplus.planning.tree import Leaf, Reached
 from hopplus.players.actor import make_actor
 from hopplus.players.planner import Planner, Thought
 from tiny_hop_plus import TINY, jit, of_seat, same

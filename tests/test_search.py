@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from hopplus.config import ConfigError, SearchConfig
-from hopplus.planning.search import Found, Leaf, Reached, puct, search
+from hopplus.planning.search import Found, search
+from hopplus.planning.tree import Leaf, Reached, puct
 from tiny_hop_plus import jit
 
 ILLEGAL = -np.inf

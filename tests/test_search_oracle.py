@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from hopplus.config import SearchConfig
-from hopplus.planning.search import Found, Leaf, Reached, Tree, puct, search
+from hopplus.planning.search import Found, search
+from hopplus.planning.tree import Leaf, Reached, Tree, puct
 from tiny_hop_plus import jit
 
 ROOTS = 5

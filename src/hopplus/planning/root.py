@@ -4,7 +4,8 @@ import jax
 import jax.numpy as jnp
 
 from hopplus.config import SearchConfig
-from hopplus.planning.search import Leaf, SearchResult, Tree
+from hopplus.planning.search import SearchResult
+from hopplus.planning.tree import Leaf, Tree
 
 
 def with_noise(leaf: Leaf, config: SearchConfig, key: jax.Array) -> Leaf:

@@ -1,16 +1,12 @@
 """Monte-Carlo tree search for one seat (Coulom 2006; PUCT as in Silver et al. 2017).
 
-Written for one tree; `vmap` grows many side by side. A tree is a few arrays with a row for each
-node, and a simulation is a fixed handful of operations on them, without a loop:
-
-- Each node keeps the whole path that leads to it, so that nothing has to climb.
-- Each node keeps the edge at which a descent from it ends (`ahead`), so that nothing has to
-  descend. A simulation changes scores on its own path only; there the edges ahead are found anew,
-  all at once: a descent follows the path as far as the best actions do, and from where it leaves
-  the path the edge ahead is known.
+Written for one tree; `vmap` grows many side by side. A simulation is a fixed handful of operations
+on its arrays (`tree.py`), without a loop: scores change on its own path only, where the edges ahead
+are found anew, all at once. A descent follows the path as far as the best actions do, and from
+where it leaves the path the edge ahead is known. On a GPU one kernel does the same
+(`search_kernel.py`).
 """
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -21,42 +17,8 @@ import numpy as np
 
 from hopplus.config import SearchConfig
 from hopplus.lookup import at
-
-Node = Any  # a state as whoever searches knows it: any pytree of arrays
-
-
-class Leaf(eqx.Module):
-    """What is thought of a state before looking further."""
-
-    prior: jax.Array  # [A] float32, log-probabilities of the actions, -inf where illegal
-    value: jax.Array  # [] float32, expected return from here
-
-
-class Reached(eqx.Module):
-    """A state that an action led to."""
-
-    node: Node
-    leaf: Leaf
-    reward: jax.Array  # [] float32, on the way there
-    ended: jax.Array  # [] bool, there is nothing behind it
-
-
-RecurrentFn = Callable[[Node, jax.Array, Any], Reached]  # a node, an action [] int32, chance
-
-
-class Tree(eqx.Module):
-    """M nodes, the root first. An edge's number is (node * A + action) * K + outcome."""
-
-    nodes: Node  # [M, ...]
-    value: jax.Array  # [M] float32, the leaf's
-    prior: jax.Array  # [M, A] float32 probabilities, 0 where illegal
-    visits: jax.Array  # [M, A] float32
-    total: jax.Array  # [M, A] float32, of the returns found behind each action
-    child: jax.Array  # [M * A * K] int32 node behind an edge; 0 none yet, M an end
-    reward: jax.Array  # [M * A * K] float32
-    path: jax.Array  # [M, D] int32 edges from the root to the node; anything behind the last
-    depth: jax.Array  # [M] int32 edges on that path
-    ahead: jax.Array  # [M] int32 edge at which a descent from the node ends
+from hopplus.planning.search_kernel import Growing, TreeKernel, kernel_for
+from hopplus.planning.tree import Leaf, Node, Reached, RecurrentFn, Tree, mean_value, plant, puct
 
 
 class SearchResult(eqx.Module):
@@ -81,14 +43,10 @@ def search(
     A reward is earned on the way to a node, and values are of what comes after it. Behind each
     action `config.outcomes` nodes are told apart and visited in turn.
     """
-    simulations = len(jax.tree.leaves(chance)[0])
-    tree = _plant(root, leaf, simulations, config)
-
-    def simulate(tree: Tree, now: tuple[jax.Array, Any]) -> tuple[Tree, None]:
-        return _grow(recurrent_fn, tree, *now, config), None
-
-    tree, _ = jax.lax.scan(simulate, tree, (jnp.arange(1, simulations + 1), chance))
-    value = _mean_value(tree.value[0], tree.visits[0], tree.total[0])
+    tree = grown(
+        recurrent_fn, plant(root, leaf, len(jax.tree.leaves(chance)[0]), config), chance, config
+    )
+    value = mean_value(tree.value[0], tree.visits[0], tree.total[0])
     visits = tree.visits[0]
     values = jnp.where(visits > 0, tree.total[0] / jnp.maximum(visits, 1), value)
     return Found(visits, values, value, tree)
@@ -113,51 +71,32 @@ def one_step(
     return SearchResult(visits, values, (jnp.exp(leaf.prior) * values).sum())
 
 
-def puct(
-    value: jax.Array, prior: jax.Array, visits: jax.Array, total: jax.Array, config: SearchConfig
-) -> jax.Array:
-    """[A] scores of a node's actions, -inf where illegal: Q(a) + c P(a) sqrt(n) / (1 + n(a)).
+def grown(recurrent_fn: RecurrentFn, tree: Tree, chance: Any, config: SearchConfig) -> Tree:
+    """A tree of a root alone after [S, ...] simulations."""
+    given = jnp.arange(1, len(jax.tree.leaves(chance)[0]) + 1), chance
+    if kernel := kernel_for(tree, config):
+        return _grown_by(kernel, recurrent_fn, tree, given)
 
-    n counts the node's visits with the first. An action that was never taken is thought to be
-    worth what the node is or, scaled, what the worst action is.
-    """
-    mean = _mean_value(value, visits, total)
-    known = jnp.where(visits > 0, total / jnp.maximum(visits, 1), mean)
-    if config.values == "scaled":
-        least = jnp.minimum(known.min(), mean)
-        most = jnp.maximum(known.max(), mean)
-        known = jnp.where(visits > 0, (known - least) / jnp.maximum(most - least, 1e-8), 0.0)
-    wish = config.exploration * prior * jnp.sqrt(1 + visits.sum()) / (1 + visits)
-    return jnp.where(prior > 0, known + wish, -jnp.inf)
+    def simulate(tree: Tree, now: tuple[jax.Array, Any]) -> tuple[Tree, None]:
+        return _grow(recurrent_fn, tree, *now, config), None
+
+    return jax.lax.scan(simulate, tree, given)[0]
 
 
-def _mean_value(value: jax.Array, visits: jax.Array, total: jax.Array) -> jax.Array:
-    """[] mean of a node's own value and all returns found behind it."""
-    return (value + total.sum()) / (1 + visits.sum())
+def _grown_by(
+    kernel: TreeKernel, recurrent_fn: RecurrentFn, tree: Tree, given: tuple[jax.Array, Any]
+) -> Tree:
+    """The same by a kernel."""
 
+    def simulate(growing: Growing, now: tuple[jax.Array, Any]) -> tuple[Growing, None]:
+        new, chance = now
+        action = growing.edge[0] // kernel.config.outcomes % kernel.actions
+        with jax.named_scope("expand"):
+            reached = recurrent_fn(kernel.node(growing, tree), action, chance)
+        with jax.named_scope("backup"):
+            return kernel.grow(growing, new, reached), None
 
-def _plant(root: Node, leaf: Leaf, simulations: int, config: SearchConfig) -> Tree:
-    """A tree of a root alone."""
-    nodes, actions = simulations + 1, len(leaf.prior)
-    edges = nodes * actions * config.outcomes
-    depth = min(config.depth or simulations, simulations)
-    prior = jnp.exp(leaf.prior)
-
-    def first(leaf: jax.Array) -> jax.Array:
-        return jnp.zeros((nodes, *leaf.shape), leaf.dtype).at[0].set(leaf)
-
-    return Tree(
-        nodes=jax.tree.map(first, root),
-        value=first(leaf.value),
-        prior=first(prior),
-        visits=jnp.zeros((nodes, actions)),
-        total=jnp.zeros((nodes, actions)),
-        child=jnp.zeros(edges, jnp.int32),
-        reward=jnp.zeros(edges),
-        path=jnp.zeros((nodes, depth), jnp.int32),
-        depth=jnp.zeros(nodes, jnp.int32),
-        ahead=first(jnp.int32(prior.argmax() * config.outcomes)),
-    )
+    return kernel.tree(jax.lax.scan(simulate, kernel.begin(tree), given)[0], tree)
 
 
 def _grow(

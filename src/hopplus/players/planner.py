@@ -25,7 +25,8 @@ from hopplus.planning.dynamics import (
     observe,
 )
 from hopplus.planning.root import averaged, choice_of, with_noise
-from hopplus.planning.search import Leaf, Reached, RecurrentFn, SearchResult, one_step, search
+from hopplus.planning.search import SearchResult, one_step, search
+from hopplus.planning.tree import Leaf, Reached, RecurrentFn
 from hopplus.players.actor import Actor
 from hopplus.players.context.casting import CastingContext
 from hopplus.players.context.context import suppose

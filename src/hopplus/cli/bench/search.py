@@ -24,7 +24,8 @@ from hopplus.config import (
 from hopplus.games import make_game
 from hopplus.games.game import board_size, views
 from hopplus.planning.dynamics import Chance, draw_chance
-from hopplus.planning.search import Found, Leaf, Reached, search
+from hopplus.planning.search import Found, search
+from hopplus.planning.tree import Leaf, Reached
 from hopplus.players.actor import make_actor
 from hopplus.players.parameters import PlayerParams
 from hopplus.players.planner import Planner, Thought, with_search

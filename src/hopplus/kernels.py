@@ -1,0 +1,27 @@
+"""What kernels that are written for a GPU have in common. Wherever they have no place, XLA makes
+kernels of the same equations."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+
+
+def on_gpu() -> bool:
+    return jax.default_backend() == "gpu"
+
+
+def has_room(function: Callable[..., Any], *shapes: jax.ShapeDtypeStruct) -> bool:
+    """Whether this machine's chip has room for a kernel, which nothing but its compiler knows."""
+    try:
+        jax.jit(function).lower(*shapes).compile()
+    except Exception:  # as many kinds of them as there are compilers
+        return False
+    return True
+
+
+def triton_options(warps: int) -> dict[str, Any]:
+    """Options of `pallas_call` on a GPU, for programs of so many warps."""
+    from jax.experimental.pallas import triton  # others need not have it
+
+    return {"compiler_params": triton.CompilerParams(num_warps=warps, num_stages=1)}
