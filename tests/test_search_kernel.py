@@ -78,6 +78,7 @@ def test_nodes_keep_whatever_they_hold(monkeypatch: pytest.MonkeyPatch) -> None:
         "many": jnp.zeros(2500),
         "bits": jnp.zeros(3, jnp.uint32),
         "step": jnp.int32(0),
+        "nothing": jnp.zeros((3, 0)),
     }
 
     def recurrent_fn(node: Any, action: jax.Array, chance: jax.Array) -> Reached:
@@ -88,6 +89,7 @@ def test_nodes_keep_whatever_they_hold(monkeypatch: pytest.MonkeyPatch) -> None:
             "many": node["many"] + now * jnp.arange(2500),
             "bits": node["bits"] * 3 + now.astype(jnp.uint32),
             "step": now,
+            "nothing": node["nothing"],
         }
         value = jnp.sin(after["many"].sum() * 1e-6) + after["flags"].sum()
         return Reached(after, Leaf(jnp.log(jnp.full(4, 0.25)), value), chance, jnp.bool_(False))
@@ -110,4 +112,3 @@ def test_where_there_is_no_gpu_xla_has_it() -> None:
     assert kernel_for(tree(jnp.zeros(3)), config, interpret=True) is not None
     # What has no place in its memory is left to XLA anywhere.
     assert kernel_for(tree(jax.random.key(0)), config, interpret=True) is None
-    assert kernel_for(tree(jnp.zeros(0)), config, interpret=True) is None

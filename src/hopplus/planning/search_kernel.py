@@ -10,7 +10,7 @@ the networks.
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any
 
@@ -32,8 +32,8 @@ KINDS = ("float32", "int32", "uint32", "int8", "uint8", "bool")  # of numbers in
 class Growing(eqx.Module):
     """A tree that is to be looked into next at a node's edge."""
 
-    tree: Tree  # flat, and no bools in it
-    node: Node  # flat likewise, with room behind it: that node
+    tree: Tree  # flat, without bools and what is empty; its nodes are a list
+    node: list[jax.Array]  # flat likewise, with room behind it: that node
     edge: jax.Array  # [1] int32
 
 
@@ -51,36 +51,44 @@ class TreeKernel:
 
     def begin(self, tree: Tree) -> Growing:
         """A tree of a root alone, in this form."""
-        flat: Tree = jax.tree.map(lambda leaf: _plain(leaf).reshape(-1), tree)
 
         def first(leaf: jax.Array) -> jax.Array:
-            root = _plain(leaf[0]).reshape(-1)
+            root = _flat(leaf[0])
             return jnp.pad(root, (0, _room(len(root)) - len(root)))
 
-        return Growing(flat, jax.tree.map(first, tree.nodes), tree.ahead[:1])
+        nodes = _solid(tree.nodes)
+        flat: Tree = jax.tree.map(_flat, replace(tree, nodes=nodes))
+        return Growing(flat, [first(leaf) for leaf in nodes], tree.ahead[:1])
 
     def node(self, growing: Growing, like: Tree) -> Node:
         """The node that is to be looked into."""
+        leaves = iter(growing.node)
 
-        def shaped(leaf: jax.Array, old: jax.Array) -> jax.Array:
+        def shaped(old: jax.Array) -> jax.Array:
             shape = old.shape[1:]
-            return leaf[: math.prod(shape)].reshape(shape).astype(old.dtype)
+            if not math.prod(shape):
+                return jnp.zeros(shape, old.dtype)
+            return next(leaves)[: math.prod(shape)].reshape(shape).astype(old.dtype)
 
-        return jax.tree.map(shaped, growing.node, like.nodes)
+        return jax.tree.map(shaped, like.nodes)
 
     def tree(self, growing: Growing, like: Tree) -> Tree:
         """The tree with axes of its own again."""
-        tree: Tree = jax.tree.map(
-            lambda leaf, old: leaf.reshape(old.shape).astype(old.dtype), growing.tree, like
-        )
-        return tree
+
+        def shaped(leaf: jax.Array, old: jax.Array) -> jax.Array:
+            return leaf.reshape(old.shape).astype(old.dtype)
+
+        leaves = iter(growing.tree.nodes)
+        nodes = jax.tree.map(lambda old: shaped(next(leaves), old) if old.size else old, like.nodes)
+        found: Tree = jax.tree.map(shaped, replace(growing.tree, nodes=()), replace(like, nodes=()))
+        return replace(found, nodes=nodes)
 
     def grow(self, growing: Growing, new: jax.Array, reached: Reached) -> Growing:
         """After a simulation, with what was reached as node number `new` []."""
         found = (new, reached.leaf.value, reached.reward, reached.ended.astype(jnp.int32))
         given = [jnp.reshape(one, 1) for one in found]
         given += [jnp.exp(reached.leaf.prior)]
-        given += [_plain(leaf).reshape(-1) for leaf in jax.tree.leaves(reached.node)]
+        given += [_flat(leaf) for leaf in _solid(reached.node)]
         leaves, structure = jax.tree.flatten(growing)
         kept = len(jax.tree.leaves(growing.tree))
         after = pl.pallas_call(
@@ -197,14 +205,12 @@ class TreeKernel:
 
 def kernel_for(tree: Tree, config: SearchConfig, *, interpret: bool = False) -> TreeKernel | None:
     """The one for trees like that [M, ...] on this machine; None where XLA's are to be taken."""
-    leaves = jax.tree.leaves(tree.nodes)
+    leaves = _solid(tree.nodes)
     nodes, actions = tree.prior.shape
     depths = tree.path.shape[1]
     kinds = tuple(str(leaf.dtype) for leaf in leaves)
     sizes = tuple(math.prod(leaf.shape[1:]) for leaf in leaves)
     if not (interpret or on_gpu()) or depths > DEEPEST or not set(kinds) <= set(KINDS):
-        return None
-    if 0 in sizes:
         return None
     kernel = TreeKernel(nodes, actions, depths, sizes, kinds, config, interpret)
     return kernel if interpret or _has_room(kernel) else None
@@ -215,13 +221,11 @@ def _has_room(kernel: TreeKernel) -> bool:
     def shape(size: int, kind: Any = jnp.float32) -> Any:
         return jax.ShapeDtypeStruct((size,), "uint8" if kind == "bool" else kind)
 
+    leaves = list(zip(kernel.sizes, kernel.kinds, strict=True))
     nodes, cells = kernel.nodes, kernel.nodes * kernel.actions
-    edges, leaves = (
-        cells * kernel.config.outcomes,
-        list(zip(kernel.sizes, kernel.kinds, strict=True)),
-    )
+    edges = cells * kernel.config.outcomes
     tree = Tree(
-        nodes=tuple(shape(nodes * size, kind) for size, kind in leaves),
+        nodes=[shape(nodes * size, kind) for size, kind in leaves],
         value=shape(nodes),
         prior=shape(cells),
         visits=shape(cells),
@@ -233,16 +237,20 @@ def _has_room(kernel: TreeKernel) -> bool:
         ahead=shape(nodes, jnp.int32),
     )
     number, flag = jax.ShapeDtypeStruct((), jnp.float32), jax.ShapeDtypeStruct((), bool)
-    node = tuple(shape(_room(size), kind) for size, kind in leaves)
-    made = tuple(shape(size, kind) for size, kind in leaves)
+    node, made = ([shape(long(size), kind) for size, kind in leaves] for long in (_room, int))
     reached = Reached(made, Leaf(shape(kernel.actions), number), number, flag)
     new = jax.ShapeDtypeStruct((), jnp.int32)
     return has_room(kernel.grow, Growing(tree, node, shape(1, jnp.int32)), new, reached)
 
 
-def _plain(leaf: jax.Array) -> jax.Array:
-    """Without bools, of which memory has none."""
-    return leaf.astype(jnp.uint8) if leaf.dtype == bool else leaf
+def _solid(nodes: Node) -> list[jax.Array]:
+    """The leaves of nodes in which there is anything."""
+    return [leaf for leaf in jax.tree.leaves(nodes) if leaf.size]
+
+
+def _flat(leaf: jax.Array) -> jax.Array:
+    """Without axes, and without bools, of which memory has none."""
+    return leaf.astype(jnp.uint8 if leaf.dtype == bool else leaf.dtype).reshape(-1)
 
 
 def parts_of(size: int) -> list[tuple[int, int]]:
