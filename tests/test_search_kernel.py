@@ -10,7 +10,7 @@ import pytest
 
 from hopplus.config import SearchConfig
 from hopplus.planning import search as module
-from hopplus.planning.search_kernel import kernel_for
+from hopplus.planning.search_kernel import PLACES, kernel_for
 from hopplus.planning.tree import Leaf, Reached, plant
 from test_search_oracle import ACTIONS, DRAWS, ROOTS, tables
 
@@ -34,12 +34,16 @@ def both(monkeypatch: pytest.MonkeyPatch, grow: Any) -> tuple[Any, Any]:
 
 
 @pytest.mark.parametrize("values", ["raw", "scaled"])
-@pytest.mark.parametrize(("ends", "depth", "outcomes"), [(0.0, 5, 1), (0.3, 0, 1), (0.2, 9, 3)])
+@pytest.mark.parametrize(
+    ("ends", "depth", "outcomes", "exploration"),
+    [(0.0, 5, 1, 1.0), (0.3, 0, 1, 1.0), (0.2, 9, 3, 1.0), (0.0, 0, 1, 0.02)],
+)
 def test_trees_are_the_same(
     values: Literal["raw", "scaled"],
     ends: float,
     depth: int,
     outcomes: int,
+    exploration: float,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """All of each tree, node by node, where there are ends, bounds of depth and chance."""
@@ -47,7 +51,12 @@ def test_trees_are_the_same(
     if outcomes > 1:
         draws = np.random.default_rng(3).integers(0, DRAWS, draws.shape).astype(np.int32)
     config = SearchConfig(
-        simulations=SIMULATIONS, depth=depth, values=values, outcomes=outcomes, discount=0.9
+        simulations=SIMULATIONS,
+        depth=depth,
+        values=values,
+        outcomes=outcomes,
+        discount=0.9,
+        exploration=exploration,
     )
 
     def grow() -> Any:
@@ -59,6 +68,8 @@ def test_trees_are_the_same(
 
     plain, found = both(monkeypatch, grow)
     assert plain.visits.sum() == ROOTS * SIMULATIONS
+    if exploration < 1:  # so that paths are gone up in several parts
+        assert plain.tree.depth.max() > PLACES + 4
     for name in ("visits", "values", "value"):
         np.testing.assert_allclose(getattr(found, name), getattr(plain, name), rtol=1e-5, atol=1e-6)
     one, other = found.tree, plain.tree

@@ -11,8 +11,9 @@ def on_gpu() -> bool:
     return jax.default_backend() == "gpu"
 
 
-def has_room(function: Callable[..., Any], *shapes: jax.ShapeDtypeStruct) -> bool:
-    """Whether this machine's chip has room for a kernel, which nothing but its compiler knows."""
+def has_room(function: Callable[..., Any], *shapes: Any) -> bool:
+    """Whether this machine's chip has room for a kernel of such shapes, which nothing
+    but its compiler knows."""
     try:
         jax.jit(function).lower(*shapes).compile()
     except Exception:  # as many kinds of them as there are compilers

@@ -15,6 +15,7 @@ import optax
 from hopplus.config import ConfigError, DistilConfig, PPOConfig, SearchConfig
 from hopplus.devices import shares_games, split_rows
 from hopplus.games.game import Game, views
+from hopplus.kernels import on_gpu
 from hopplus.learning.auxiliary.learner import by_set
 from hopplus.learning.auxiliary.learners import AuxiliaryLearners, AuxiliaryState
 from hopplus.learning.auxiliary.transitions import Transitions, transitions_of
@@ -324,8 +325,7 @@ class Learner:
     def fused(self) -> bool:
         """Whether the gradient of the loss is found by one kernel."""
         wanted = self.config.gradient
-        on_gpu = jax.default_backend() == "gpu"
-        return wanted == "fused" or (wanted == "auto" and on_gpu and self.unfused is None)
+        return wanted == "fused" or (wanted == "auto" and on_gpu() and self.unfused is None)
 
     def _slope(self, entropy_weight: jax.Array, rows: int) -> PolicySlope:
         """How the slope of a set's loss is found, for minibatches of so many rows."""
@@ -344,12 +344,11 @@ class Learner:
 
         if shares_games() or not self.fused:  # XLA cannot spread a kernel over devices
             return PlainSlope(loss)
-        on_gpu = jax.default_backend() == "gpu"
         net, inputs = self.actor.net, math.prod(self.actor.shape) + 1 + self.actor.given_size
         if net.kind != "mlp" or inputs > MOST_INPUTS or self.actor.context.learned_by_policy:
             inputs = 0
         shape = (self.actor.actions, net.hidden, net.layers, c, inputs)
-        kernel = PPOKernel(*shape, imagines=rollouts is not None, interpret=not on_gpu)
+        kernel = PPOKernel(*shape, imagines=rollouts is not None, interpret=not on_gpu())
         if (block := kernel.block(rows)) is None:
             if c.gradient == "fused":
                 raise ConfigError("--ppo.gradient fused has no room on this machine: take plain")

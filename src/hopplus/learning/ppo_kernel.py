@@ -18,6 +18,7 @@ import jax.numpy as jnp
 from jax.experimental import pallas as pl
 
 from hopplus.config import NetConfig, PPOConfig
+from hopplus.kernels import has_room, triton_options
 from hopplus.learning.ppo import Batch, mean_of
 from hopplus.models.nets import ActorCritic, dense_layers
 from hopplus.models.part import Metrics
@@ -166,7 +167,7 @@ class PPOKernel:
         sizes = [size for size in BLOCKS if rows % size == 0]
         if self.interpret:
             return sizes[0]
-        return next((size for size in sizes if size >= NARROWEST and _compiles(self, size)), None)
+        return next((size for size in sizes if size >= NARROWEST and _fits(self, size)), None)
 
     def slope(
         self,
@@ -198,7 +199,7 @@ class PPOKernel:
             out_shape=shapes,
             interpret=self.interpret,
             name="ppo_slope",
-            **({} if self.interpret else _options()),
+            **({} if self.interpret else triton_options(WARPS)),
         )(given, inside, known, rows, weights)
         total = found.sum(axis=0)
         means = total[end:, 0].reshape(kinds, len(NAMES))
@@ -356,23 +357,13 @@ def unfit(net: NetConfig, actions: int) -> str | None:
 
 
 @cache
-def _compiles(kernel: PPOKernel, block: int) -> bool:
-    """Whether this machine's chip has room for the kernel with so many rows at a time, which
-    nothing but its compiler knows."""
+def _fits(kernel: PPOKernel, block: int) -> bool:
+    """Whether there is room for the kernel with so many rows at a time."""
     count = 2 * PROGRAMS * block  # so that there is a loop, which takes room, too
     shapes = [(count, kernel.width or kernel.hidden), (kernel.places["end"], kernel.hidden)]
     shapes += [(count, len(fields(Record)))]
     given = [jax.ShapeDtypeStruct(shape, jnp.float32) for shape in shapes]
     rows = jax.ShapeDtypeStruct((count,), jnp.int32)
     weights = jax.ShapeDtypeStruct((2 * len(fields(Kind)) + 1,), jnp.float32)
-    try:
-        jax.jit(partial(kernel.slope, block=block)).lower(*given, rows, weights).compile()
-    except Exception:  # as many kinds of them as there are compilers
-        return False
-    return True
-
-
-def _options() -> dict[str, Any]:
-    from jax.experimental.pallas import triton  # of a GPU; others need not have it
-
-    return {"compiler_params": triton.CompilerParams(num_warps=WARPS, num_stages=1)}
+    slope = partial(kernel.slope, block=block)
+    return has_room(slope, *given, rows, weights)

@@ -9,7 +9,6 @@ the networks.
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any
@@ -24,7 +23,7 @@ from hopplus.config import SearchConfig
 from hopplus.kernels import has_room, on_gpu, triton_options
 from hopplus.planning.tree import Leaf, Node, Reached, Tree, puct
 
-DEEPEST = 128  # paths that a warp holds well
+PLACES = 16  # of a path that are looked at together
 AT_ONCE = 1024  # numbers of a node that are copied together
 KINDS = ("float32", "int32", "uint32", "int8", "uint8", "bool")  # of numbers in nodes
 
@@ -103,7 +102,8 @@ class TreeKernel:
         return grown
 
     def _kernel(self, structure: Any, *refs: Any) -> None:
-        """Everything is read before anything is written, as both are the same arrays."""
+        """The path is gone up from its end, some places at a time; whatever is read has not been
+        written before, as both are the same arrays."""
         out: Growing = jax.tree.unflatten(structure, refs[-structure.num_leaves :])
         new_ref, value_ref, reward_ref, ended_ref, prior_ref = refs[:5]
         made = refs[5 : 5 + len(self.sizes)]
@@ -111,88 +111,96 @@ class TreeKernel:
             jax.tree.structure(out.tree), refs[5 + len(self.sizes) : -structure.num_leaves]
         )
         c, nodes, outcomes, row = self.config, self.nodes, self.config.outcomes, self._row
-        places = jnp.arange(1 << (self.depths - 1).bit_length())  # [D]
+        steps = jnp.arange(PLACES)  # [D] from the end of the path to its root
         actions = jnp.arange(1 << (self.actions - 1).bit_length())  # [A]
         inside = actions < self.actions
         new, reached_value = new_ref[0], value_ref[0]
+        new_prior = _read(prior_ref, actions, inside)
+        new_ahead = (new * self.actions + jnp.argmax(new_prior)) * outcomes
 
         edge = tree.ahead[0]
-        parent = edge // row
+        parent = _over(edge, row)
         depth = tree.depth[parent]
-        on_path = places <= depth
-        before = parent * self.depths + places
-        path = jnp.where(places == depth, edge, _read(tree.path, before, places < depth))
-        onto = jnp.where(
-            places + 1 == depth, edge, _read(tree.path, before + 1, places + 1 < depth)
-        )
-        stops = path // row  # nodes along it; the root behind its end
-        acts = path // outcomes - stops * self.actions
-
         known = tree.child[edge]
         fresh = known == 0
         ended = jnp.where(fresh, ended_ref[0] > 0, known == nodes)
+        leads_to = jnp.where(fresh, jnp.where(ended, nodes, new), known)
         reward = jnp.where(fresh, reward_ref[0], tree.reward[edge])
         seen = tree.value[jnp.where(fresh, 0, jnp.minimum(known, nodes - 1))]
         value = jnp.where(fresh, reached_value, seen)
-        gains = jnp.where(places == depth, reward, _read(tree.reward, path, places < depth))
-        gains += jnp.where((places == depth) & ~ended, c.worth * value, 0.0)
-        returns = _from_end(
-            depth, gains, lambda place, later: _only(place, places, gains) + c.worth * later
-        )
+        last_gain = reward + jnp.where(ended, 0.0, c.worth * value)
+        # What a gain at one step is worth at another nearer to the root.
+        apart = (steps[:, None] - steps).astype(jnp.float32)
+        discount = math.log(max(c.worth, 1e-30))
+        worth = jnp.where(apart >= 0, jnp.exp(jnp.maximum(apart, 0.0) * discount), 0.0)
+        worth_behind = jnp.exp((steps + 1).astype(jnp.float32) * discount)
 
-        cells = stops[:, None] * self.actions + actions  # [D, A]
-        there = on_path[:, None] & inside
-        took = there & (actions == acts[:, None])
-        visits, total, prior = (
-            _read(leaf, cells, there) for leaf in (tree.visits, tree.total, tree.prior)
-        )
-        visits += jnp.where(took, 1.0, 0.0)
-        total += jnp.where(took, returns[:, None], 0.0)
-        scores = jax.vmap(puct, in_axes=(0, 0, 0, 0, None))(
-            _read(tree.value, stops, on_path), prior, visits, total, c
-        )
-        best = jnp.argmax(scores, axis=1)  # [D]
-        turn = jnp.where(actions == best[:, None], visits, 0.0).sum(axis=1).astype(jnp.int32)
-        edges = (stops * self.actions + best) * outcomes + turn % outcomes
+        def climb(number: jax.Array, behind: Any) -> Any:
+            later_return, later_ahead, _ = behind  # of the place behind these
+            places = depth - number * PLACES - steps
+            here, before = places >= 0, (places >= 0) & (places < depth)
+            own = parent * self.depths + places
+            path = jnp.where(places == depth, edge, _read(tree.path, own, before))
+            not_last = before & (places + 1 < depth)
+            onto = jnp.where(places + 1 == depth, edge, _read(tree.path, own + 1, not_last))
+            stops = _over(path, row)  # nodes along it; the root behind its end
+            acts = _over(path, outcomes) - stops * self.actions
+            gains = jnp.where(places == depth, last_gain, _read(tree.reward, path, before))
+            returns = (worth * gains).sum(axis=1) + worth_behind * later_return
 
-        leads_to = jnp.where(fresh, jnp.where(ended, nodes, new), known)
-        child = jnp.where(edges == edge, leads_to, _read(tree.child, edges, on_path))
-        ends = (child == 0) | (child == nodes) | (places == self.depths - 1)
-        new_prior = _read(prior_ref, actions, inside)
-        new_ahead = (new * self.actions + jnp.argmax(new_prior)) * outcomes
-        onward = _read(tree.ahead, child, on_path & ~ends)
-        onward = jnp.where(ends, edges, jnp.where(child == new, new_ahead, onward))
-        stays = jnp.where((places < depth) & (child == onto // row), 1, 0)
-        ahead = _from_end(
-            depth,
-            onward,
-            lambda place, later: jnp.where(
-                _only(place, places, stays) > 0, later, _only(place, places, onward)
-            ),
-        )
-        next_edge = _only(0, places, ahead)
-        come = next_edge // row
-        old = [_row_of(leaf, come, size) for leaf, size in self._leaves(tree.nodes)]
-        made_rows = [_row_of(leaf, 0, size) for leaf, size in zip(made, self.sizes, strict=True)]
+            cells = stops[:, None] * self.actions + actions  # [D, A]
+            there = here[:, None] & inside
+            took = there & (actions == acts[:, None])
+            visits, total, prior = (
+                _read(leaf, cells, there) for leaf in (tree.visits, tree.total, tree.prior)
+            )
+            visits += jnp.where(took, 1.0, 0.0)
+            total += jnp.where(took, returns[:, None], 0.0)
+            values = _read(tree.value, stops, here)
+            over_places = jax.vmap(puct, in_axes=(0, 0, 0, 0, None))
+            best = jnp.argmax(over_places(values, prior, visits, total, c), axis=1)  # [D]
+            edges = (stops * self.actions + best) * outcomes
+            if outcomes > 1:
+                turn = jnp.where(actions == best[:, None], visits, 0.0).sum(axis=1)
+                edges += jax.lax.rem(turn.astype(jnp.int32), jnp.full_like(best, outcomes))
+            child = jnp.where(edges == edge, leads_to, _read(tree.child, edges, here))
+            ends = (child == 0) | (child == nodes) | (places == self.depths - 1)
+            onward = _read(tree.ahead, child, here & ~ends)
+            onward = jnp.where(ends, edges, jnp.where(child == new, new_ahead, onward))
+            stays = (places < depth) & (child == _over(onto, row))
+            # A descent leaves the path at the nearest step, from here to its end, that does not
+            # stay on it.
+            leaves = jnp.where((apart >= 0) & ~stays, steps, -1).max(axis=1)
+            ahead = jnp.where(steps == leaves[:, None], onward, 0).sum(axis=1)
+            ahead = jnp.where(leaves < 0, later_ahead, ahead)
 
-        spare = new * self.actions  # of a node that is not on the path
-        _write(out.tree.visits, cells, visits, there, spare)
-        _write(out.tree.total, cells, total, there, spare)
-        _write(out.tree.ahead, stops, ahead, on_path, new)
+            spare = new * self.actions  # of a node that is not on the path
+            _write(out.tree.visits, cells, visits, there, spare)
+            _write(out.tree.total, cells, total, there, spare)
+            _write(out.tree.ahead, stops, ahead, here, new)
+            _write(out.tree.path, new * self.depths + places, path, here, 0)
+            first = steps == PLACES - 1
+            root = jnp.where(places == 0, ahead, 0).sum()
+            return jnp.where(first, returns, 0.0).sum(), jnp.where(first, ahead, 0).sum(), root
+
+        nothing = jnp.float32(0), jnp.int32(0), jnp.int32(0)
+        next_edge = jax.lax.fori_loop(0, _over(depth, PLACES) + 1, climb, nothing)[2]
+        come = _over(next_edge, row)
+        for number, (kept, size) in enumerate(self._leaves(tree.nodes)):
+            for begin in range(0, size, width := width_of(size)):
+                places = begin + jnp.arange(width)
+                mask = places < size
+                found = _read(made[number], places, mask)
+                other = _read(kept, come * size + places, mask)
+                _write(out.tree.nodes[number], new * size + places, found, mask, 0)
+                out.node[number][pl.ds(begin, width)] = jnp.where(come == new, found, other)
         out.tree.child[edge] = leads_to
         out.tree.reward[edge] = reward
         out.tree.value[new] = reached_value
         out.tree.depth[new] = depth + 1
         out.tree.ahead[new] = new_ahead
         _write(out.tree.prior, new * self.actions + actions, new_prior, inside, 0)
-        _write(out.tree.path, new * self.depths + places, path, places < self.depths, 0)
         out.edge[0] = next_edge
-        kept_and_shown = self._leaves(out.tree.nodes), jax.tree.leaves(out.node)
-        for (kept, size), shown, old_row, row in zip(*kept_and_shown, old, made_rows, strict=True):
-            for begin, width in parts_of(size):
-                places = begin + jnp.arange(width)
-                _write(kept, new * size + places, row[begin], places < size, 0)
-                shown[pl.ds(begin, width)] = jnp.where(come == new, row[begin], old_row[begin])
 
     @property
     def _row(self) -> int:
@@ -210,7 +218,7 @@ def kernel_for(tree: Tree, config: SearchConfig, *, interpret: bool = False) -> 
     depths = tree.path.shape[1]
     kinds = tuple(str(leaf.dtype) for leaf in leaves)
     sizes = tuple(math.prod(leaf.shape[1:]) for leaf in leaves)
-    if not (interpret or on_gpu()) or depths > DEEPEST or not set(kinds) <= set(KINDS):
+    if not (interpret or on_gpu()) or not set(kinds) <= set(KINDS):
         return None
     kernel = TreeKernel(nodes, actions, depths, sizes, kinds, config, interpret)
     return kernel if interpret or _has_room(kernel) else None
@@ -236,7 +244,8 @@ def _has_room(kernel: TreeKernel) -> bool:
         depth=shape(nodes, jnp.int32),
         ahead=shape(nodes, jnp.int32),
     )
-    number, flag = jax.ShapeDtypeStruct((), jnp.float32), jax.ShapeDtypeStruct((), bool)
+    number: Any = jax.ShapeDtypeStruct((), jnp.float32)
+    flag: Any = jax.ShapeDtypeStruct((), bool)
     node, made = ([shape(long(size), kind) for size, kind in leaves] for long in (_room, int))
     reached = Reached(made, Leaf(shape(kernel.actions), number), number, flag)
     new = jax.ShapeDtypeStruct((), jnp.int32)
@@ -253,25 +262,15 @@ def _flat(leaf: jax.Array) -> jax.Array:
     return leaf.astype(jnp.uint8 if leaf.dtype == bool else leaf.dtype).reshape(-1)
 
 
-def parts_of(size: int) -> list[tuple[int, int]]:
-    """Where the parts begin in which so many numbers are copied, and how long each is: a power of
-    two, so that some of it may be behind the last number."""
-    width = min(AT_ONCE, 1 << (size - 1).bit_length())
-    return [(begin, width) for begin in range(0, size, width)]
+def width_of(size: int) -> int:
+    """How many of so many numbers are copied at once: a power of two, of which some may be behind
+    the last."""
+    return min(AT_ONCE, 1 << (size - 1).bit_length())
 
 
 def _room(size: int) -> int:
-    """Of all parts together."""
-    return sum(width for _, width in parts_of(size))
-
-
-def _row_of(leaf: Any, node: jax.Array | int, size: int) -> dict[int, jax.Array]:
-    """A node's numbers in a leaf, by where a part begins."""
-    row = {}
-    for begin, width in parts_of(size):
-        places = begin + jnp.arange(width)
-        row[begin] = _read(leaf, node * size + places, places < size)
-    return row
+    """Of all that are copied, with those behind the last."""
+    return -(-size // width_of(size)) * width_of(size)
 
 
 def _read(ref: Any, places: jax.Array, mask: jax.Array) -> jax.Array:
@@ -286,23 +285,6 @@ def _write(
     triton.store(ref.at[jnp.where(mask, places, spare)], values, mask=mask)
 
 
-def _only(place: jax.Array | int, places: jax.Array, values: jax.Array) -> jax.Array:
-    """[] the value at a place."""
-    return jnp.where(places == place, values, 0).sum()
-
-
-def _from_end(
-    depth: jax.Array, like: jax.Array, step: Callable[[jax.Array, jax.Array], jax.Array]
-) -> jax.Array:
-    """[D] what `step` makes of each place up to a depth and of what it has made of the next."""
-    places = jnp.arange(len(like))
-
-    def body(number: jax.Array, carry: Any) -> Any:
-        values, later = carry
-        place = depth - number
-        now = step(place, later)
-        return jnp.where(places == place, now, values), now
-
-    begin = jnp.zeros_like(like), jnp.zeros((), like.dtype)
-    values: jax.Array = jax.lax.fori_loop(0, depth + 1, body, begin)[0]
-    return values
+def _over(numbers: jax.Array, count: int) -> jax.Array:
+    """Numbers, none of them negative, over a count."""
+    return jax.lax.div(numbers, jnp.full_like(numbers, count))
