@@ -10,6 +10,7 @@ import pytest
 
 import tiny_hop_plus
 from hopplus.config import ConfigError, NetConfig, StagHuntConfig, TrainConfig
+from hopplus.learning import ppo_kernel
 from hopplus.learning.from_run import make_learner
 from hopplus.learning.learner import Learning
 from hopplus.learning.ppo_kernel import WIDEST
@@ -38,7 +39,8 @@ def updated(config: TrainConfig, gradient: Any) -> tuple[Learning, Learning, Met
 HOP_PLUS = replace(
     tiny_hop_plus.CONFIG,
     net=NET,
-    imagine=replace(tiny_hop_plus.CONFIG.imagine, warm_up=0, gate=1.0),
+    # So many steps ahead that rows come in sixteens, which a GPU's products take.
+    imagine=replace(tiny_hop_plus.CONFIG.imagine, warm_up=0, gate=1.0, horizon=8),
 )
 CASES = {
     "all inside": small("ppo"),
@@ -103,3 +105,29 @@ def test_a_gpu_is_given_inputs_in_parts(monkeypatch: pytest.MonkeyPatch) -> None
         monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
         np.testing.assert_allclose(weighed(inputs, weight), whole, rtol=1e-5)
         monkeypatch.undo()
+
+
+@pytest.mark.parametrize("name", ["all inside", "too many inputs", "goals, and imagined rows"])
+def test_a_gpu_is_given_the_kernel(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lowered for one, which takes none to be there: nothing in it is unknown to its compiler."""
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    monkeypatch.setattr(ppo_kernel, "has_room", lambda *_: True)
+    learner = make_learner(CASES[name], {})
+    assert learner.fused
+    traced = jax.jit(learner.update).trace(jax.eval_shape(learner.init, jax.random.key(0)))
+    assert "xla.gpu.triton" in traced.lower(lowering_platforms=("cuda",)).as_text()
+
+
+def test_where_there_is_no_room_xla_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    monkeypatch.setattr(ppo_kernel, "has_room", lambda *_: False)
+    ppo_kernel._fits.cache_clear()
+    config = CASES["all inside"]
+    learner = make_learner(config, {})
+    before = jax.eval_shape(learner.init, jax.random.key(0))
+    text = jax.jit(learner.update).trace(before).lower(lowering_platforms=("cuda",)).as_text()
+    assert "xla.gpu.triton" not in text
+    learner = make_learner(replace(config, ppo=replace(config.ppo, gradient="fused")), {})
+    with pytest.raises(ConfigError, match="no room"):
+        jax.eval_shape(learner.update, before)
+    ppo_kernel._fits.cache_clear()

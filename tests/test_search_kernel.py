@@ -10,6 +10,7 @@ import pytest
 
 from hopplus.config import SearchConfig
 from hopplus.planning import search as module
+from hopplus.planning import search_kernel
 from hopplus.planning.search_kernel import PLACES, kernel_for
 from hopplus.planning.tree import Leaf, Reached, plant
 from test_search_oracle import ACTIONS, DRAWS, ROOTS, tables
@@ -88,6 +89,7 @@ def test_nodes_keep_whatever_they_hold(monkeypatch: pytest.MonkeyPatch) -> None:
         "flags": jnp.zeros((2, 3), bool),
         "many": jnp.zeros(2500),
         "bits": jnp.zeros(3, jnp.uint32),
+        "small": jnp.full(5, -128, jnp.int8),
         "step": jnp.int32(0),
         "nothing": jnp.zeros((3, 0)),
     }
@@ -99,6 +101,7 @@ def test_nodes_keep_whatever_they_hold(monkeypatch: pytest.MonkeyPatch) -> None:
             "flags": node["flags"].at[1, action % 3].set(True),
             "many": node["many"] + now * jnp.arange(2500),
             "bits": node["bits"] * 3 + now.astype(jnp.uint32),
+            "small": node["small"] + 1,
             "step": now,
             "nothing": node["nothing"],
         }
@@ -123,3 +126,17 @@ def test_where_there_is_no_gpu_xla_has_it() -> None:
     assert kernel_for(tree(jnp.zeros(3)), config, interpret=True) is not None
     # What has no place in its memory is left to XLA anywhere.
     assert kernel_for(tree(jax.random.key(0)), config, interpret=True) is None
+
+
+def test_a_gpu_is_given_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lowered for one, which takes none to be there: nothing in it is unknown to its compiler."""
+    problem, config = tables(0.1), SearchConfig(simulations=20, outcomes=2)
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    monkeypatch.setattr(search_kernel, "has_room", lambda *_: True)
+
+    def grow(state: jax.Array) -> Any:
+        draws = jnp.zeros(20, jnp.int32)
+        return module.search(problem.recurrent_fn, state, problem.leaf(state), draws, config)
+
+    traced = jax.jit(jax.vmap(grow)).trace(jnp.arange(ROOTS))
+    assert "xla.gpu.triton" in traced.lower(lowering_platforms=("cuda",)).as_text()

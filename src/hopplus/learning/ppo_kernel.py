@@ -163,7 +163,8 @@ class PPOKernel:
         return [*([first.weight] if self.inputs else []), first.bias, *weights]
 
     def block(self, rows: int) -> int | None:
-        """How many of a minibatch's rows are taken at a time; None where the chip has no room."""
+        """How many of a minibatch's rows are taken at a time; None where the chip has no room, or
+        they do not come in sixteens."""
         sizes = [size for size in BLOCKS if rows % size == 0]
         if self.interpret:
             return sizes[0]

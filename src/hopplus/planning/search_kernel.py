@@ -25,13 +25,19 @@ from hopplus.planning.tree import Leaf, Node, Reached, Tree, puct
 
 PLACES = 16  # of a path that are looked at together
 AT_ONCE = 1024  # numbers of a node that are copied together
-KINDS = ("float32", "int32", "uint32", "int8", "uint8", "bool")  # of numbers in nodes
+# What the numbers of a node may be, and as what they are kept. Pallas finds its places in arrays of
+# up to 4 GiB by 32 bits with a sign, which are too few for so many single bytes.
+KINDS = {"float32": "float32", "int32": "int32", "uint32": "uint32"} | {
+    "bool": "uint16",
+    "uint8": "uint16",
+    "int8": "int16",
+}
 
 
 class Growing(eqx.Module):
     """A tree that is to be looked into next at a node's edge."""
 
-    tree: Tree  # flat, without bools and what is empty; its nodes are a list
+    tree: Tree  # flat, without what is empty, numbers as they are kept; its nodes are a list
     node: list[jax.Array]  # flat likewise, with room behind it: that node
     edge: jax.Array  # [1] int32
 
@@ -44,7 +50,7 @@ class TreeKernel:
     actions: int
     depths: int
     sizes: tuple[int, ...]  # of the leaves of a node
-    kinds: tuple[str, ...]  # of the same
+    kinds: tuple[str, ...]  # of their numbers, as they are kept
     config: SearchConfig
     interpret: bool = False  # by plain operations of JAX, slowly, wherever there is no GPU
 
@@ -216,9 +222,9 @@ def kernel_for(tree: Tree, config: SearchConfig, *, interpret: bool = False) -> 
     leaves = _solid(tree.nodes)
     nodes, actions = tree.prior.shape
     depths = tree.path.shape[1]
-    kinds = tuple(str(leaf.dtype) for leaf in leaves)
+    kinds = tuple(KINDS.get(str(leaf.dtype), "") for leaf in leaves)
     sizes = tuple(math.prod(leaf.shape[1:]) for leaf in leaves)
-    if not (interpret or on_gpu()) or not set(kinds) <= set(KINDS):
+    if not (interpret or on_gpu()) or "" in kinds:
         return None
     kernel = TreeKernel(nodes, actions, depths, sizes, kinds, config, interpret)
     return kernel if interpret or _has_room(kernel) else None
@@ -227,7 +233,7 @@ def kernel_for(tree: Tree, config: SearchConfig, *, interpret: bool = False) -> 
 @cache
 def _has_room(kernel: TreeKernel) -> bool:
     def shape(size: int, kind: Any = jnp.float32) -> Any:
-        return jax.ShapeDtypeStruct((size,), "uint8" if kind == "bool" else kind)
+        return jax.ShapeDtypeStruct((size,), kind)
 
     leaves = list(zip(kernel.sizes, kernel.kinds, strict=True))
     nodes, cells = kernel.nodes, kernel.nodes * kernel.actions
@@ -258,8 +264,8 @@ def _solid(nodes: Node) -> list[jax.Array]:
 
 
 def _flat(leaf: jax.Array) -> jax.Array:
-    """Without axes, and without bools, of which memory has none."""
-    return leaf.astype(jnp.uint8 if leaf.dtype == bool else leaf.dtype).reshape(-1)
+    """Without axes, of numbers as they are kept."""
+    return leaf.astype(KINDS[str(leaf.dtype)]).reshape(-1)
 
 
 def width_of(size: int) -> int:
