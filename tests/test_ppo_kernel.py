@@ -10,9 +10,11 @@ import pytest
 
 import tiny_hop_plus
 from hopplus.config import ConfigError, NetConfig, StagHuntConfig, TrainConfig
+from hopplus.games.grid import STAY
 from hopplus.learning import ppo_kernel
 from hopplus.learning.from_run import make_learner
-from hopplus.learning.learner import Learning
+from hopplus.learning.learner import Learner, Learning
+from hopplus.learning.ppo import Batch
 from hopplus.learning.ppo_kernel import WIDEST
 from hopplus.models.nets import weighed
 from hopplus.models.part import Metrics
@@ -28,9 +30,13 @@ def small(preset: str, **changes: Any) -> TrainConfig:
     return replace(config, ppo=ppo, steps=10_000, **changes)
 
 
+def with_gradient(config: TrainConfig, gradient: Any) -> TrainConfig:
+    return replace(config, ppo=replace(config.ppo, gradient=gradient))
+
+
 def updated(config: TrainConfig, gradient: Any) -> tuple[Learning, Learning, Metrics]:
     """Before an update, after it, and its metrics."""
-    learner = make_learner(replace(config, ppo=replace(config.ppo, gradient=gradient)), {})
+    learner = make_learner(with_gradient(config, gradient), {})
     assert learner.fused == (gradient == "fused")
     before = jax.jit(learner.init)(jax.random.key(0))
     return before, *jax.jit(learner.update)(before)
@@ -50,7 +56,6 @@ CASES = {
     "not flat": small("ppo", net=replace(NET, kind="centred")),
     "a kernel before it": small("ppo", net=replace(NET, kind="conv", channels=2)),
     "a memory": small("ppo-memory"),
-    "goals, and imagined rows": HOP_PLUS,
 }
 
 
@@ -60,15 +65,57 @@ def test_it_comes_to_what_xla_makes_of_the_loss(name: str) -> None:
     (before, fused, metrics), (_, plain, expected) = (
         updated(CASES[name], gradient) for gradient in ("fused", "plain")
     )
-    assert str(jax.tree.structure(fused)) == str(jax.tree.structure(plain))
-    leaves = (jax.tree.leaves((one.params, one.optimiser)) for one in (before, fused, plain))
-    for begun, one, other in zip(*leaves, strict=True):
-        # Held to how far it has moved: what has hardly moved must not pass for the same.
-        moved = np.abs(np.asarray(other, np.float64) - begun).max()
-        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-3 * moved + 1e-9)
+    assert_alike(*((one.params, one.optimiser) for one in (before, fused, plain)))
+    assert_alike_metrics(metrics, expected)
+
+
+def assert_alike(before: Any, one: Any, other: Any) -> None:
+    """Held to how far they have moved: what has hardly moved must not pass for the same."""
+    assert str(jax.tree.structure(one)) == str(jax.tree.structure(other))
+    for begun, now, then in zip(*map(jax.tree.leaves, (before, one, other)), strict=True):
+        moved = np.abs(np.asarray(then, np.float64) - begun).max()
+        np.testing.assert_allclose(now, then, rtol=1e-4, atol=1e-3 * moved + 1e-9)
+
+
+def assert_alike_metrics(metrics: Metrics, expected: Metrics) -> None:
     assert set(metrics) == set(expected)
     for metric, value in expected.items():
         np.testing.assert_allclose(metrics[metric], value, atol=1e-5, rtol=1e-3, err_msg=metric)
+
+
+def rows_of(learner: Learner) -> tuple[Learning, Batch]:
+    """A beginning, and rows as it learns from, drawn at random."""
+    shapes = jax.eval_shape(learner.update_shown, jax.eval_shape(learner.init, jax.random.key(0)))
+    numbers = np.random.default_rng(0)
+
+    def drawn(leaf: Any) -> jax.Array:
+        if jnp.issubdtype(leaf.dtype, jnp.floating):
+            return jnp.asarray(numbers.normal(size=leaf.shape), leaf.dtype)
+        return jnp.asarray(numbers.integers(0, 2, leaf.shape), leaf.dtype)
+
+    batch: Batch = jax.tree.map(drawn, shapes[2].batch)
+    legal = batch.view.legal.at[..., STAY].set(True)
+    view = replace(batch.view, legal=legal)
+    action = jnp.argmax(legal, axis=-1).astype(jnp.int32)
+    batch = replace(batch, view=view, action=action, log_prob=-1 - 0.1 * batch.log_prob**2)
+    return jax.jit(learner.init)(jax.random.key(0)), batch
+
+
+def test_imagined_rows_and_goals() -> None:
+    """Rows of both kinds, in an update's steps: each kind with advantages and means of its own."""
+    found = []
+    for gradient in ("fused", "plain"):
+        learner = make_learner(with_gradient(HOP_PLUS, gradient), {})
+        now, batch = rows_of(learner)
+        assert batch.imagined is not None
+        assert 0 < batch.imagined.sum() < batch.imagined.size
+        sets = learner.improved(now.params[learner.learning])
+        given = (sets, now.optimiser, batch, jnp.int32(3), jax.random.key(1))
+        found.append((sets, jax.jit(learner.improve)(*given)))
+    (before, fused), (_, plain) = found
+    assert_alike(before, fused[0], plain[0])
+    assert "imagined/clipped" in plain[2]
+    assert_alike_metrics(fused[2], plain[2])
 
 
 def test_rows_that_do_not_count_leave_no_trace() -> None:
@@ -93,7 +140,7 @@ def test_what_does_not_fit_is_refused_where_it_is_asked_for(
     config = replace(small("ppo"), **change)
     assert make_learner(config, {}).unfused
     with pytest.raises(ConfigError, match=f"--ppo.gradient fused needs .*{words}"):
-        make_learner(replace(config, ppo=replace(config.ppo, gradient="fused")), {})
+        make_learner(with_gradient(config, "fused"), {})
 
 
 def test_a_gpu_is_given_inputs_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,7 +154,7 @@ def test_a_gpu_is_given_inputs_in_parts(monkeypatch: pytest.MonkeyPatch) -> None
         monkeypatch.undo()
 
 
-@pytest.mark.parametrize("name", ["all inside", "too many inputs", "goals, and imagined rows"])
+@pytest.mark.parametrize("name", ["all inside", "too many inputs", "a memory"])
 def test_a_gpu_is_given_the_kernel(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Lowered for one, which takes none to be there: nothing in it is unknown to its compiler."""
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
@@ -127,7 +174,7 @@ def test_where_there_is_no_room_xla_has_it(monkeypatch: pytest.MonkeyPatch) -> N
     before = jax.eval_shape(learner.init, jax.random.key(0))
     text = jax.jit(learner.update).trace(before).lower(lowering_platforms=("cuda",)).as_text()
     assert "xla.gpu.triton" not in text
-    learner = make_learner(replace(config, ppo=replace(config.ppo, gradient="fused")), {})
+    learner = make_learner(with_gradient(config, "fused"), {})
     with pytest.raises(ConfigError, match="no room"):
         jax.eval_shape(learner.update, before)
     ppo_kernel._fits.cache_clear()
