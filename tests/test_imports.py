@@ -19,7 +19,7 @@ SOURCE = Path(__file__).resolve().parents[1] / "src" / "hopplus"
 LAYERS = ["cli", "api", "report", "diagnosis", "evaluation", "learning", "recorded", "play"]
 LAYERS += ["players", "planning", "models", "games"]
 BESIDE = {"config", "devices", "errors", "presets", "registry", "types", "runs", "runtime"}
-BESIDE |= {"fingerprint", "lookup", "program_cache"}
+BESIDE |= {"fingerprint", "kernels", "lookup", "program_cache"}
 FILES = sorted(SOURCE.rglob("*.py"))
 
 

@@ -37,7 +37,7 @@ def with_gradient(config: TrainConfig, gradient: Any) -> TrainConfig:
 def updated(config: TrainConfig, gradient: Any) -> tuple[Learning, Learning, Metrics]:
     """Before an update, after it, and its metrics."""
     learner = make_learner(with_gradient(config, gradient), {})
-    assert learner.fused == (gradient == "fused")
+    assert learner.policy_loss.fused == (gradient == "fused")
     before = jax.jit(learner.init)(jax.random.key(0))
     return before, *jax.jit(learner.update)(before)
 
@@ -138,7 +138,7 @@ def test_what_does_not_fit_is_refused_where_it_is_asked_for(
     change: dict[str, Any], words: str
 ) -> None:
     config = replace(small("ppo"), **change)
-    assert make_learner(config, {}).unfused
+    assert make_learner(config, {}).policy_loss.lacking
     with pytest.raises(ConfigError, match=f"--ppo.gradient fused needs .*{words}"):
         make_learner(with_gradient(config, "fused"), {})
 
@@ -160,7 +160,7 @@ def test_a_gpu_is_given_the_kernel(name: str, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
     monkeypatch.setattr(ppo_kernel, "has_room", lambda *_: True)
     learner = make_learner(CASES[name], {})
-    assert learner.fused
+    assert learner.policy_loss.fused
     traced = jax.jit(learner.update).trace(jax.eval_shape(learner.init, jax.random.key(0)))
     assert "xla.gpu.triton" in traced.lower(lowering_platforms=("cuda",)).as_text()
 

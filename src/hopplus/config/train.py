@@ -87,8 +87,7 @@ class PPOConfig(Settings):
     parameters: Literal["independent", "shared"] = "independent"
     """One set of parameters per seat, or one for all."""
     gradient: Literal["auto", "fused", "plain"] = "auto"
-    """The gradient of the loss by one fused kernel, which on a GPU is faster, or as XLA has it;
-    auto: fused on a GPU where the network fits."""
+    """The loss's gradient by one kernel (fused) or by XLA's; auto: fused on a GPU where it fits."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -282,7 +282,7 @@ def make_learner(
     seats = lineup.seating.groups[group][1]
     auxiliary = make_auxiliary_learners(config, game, actor, seats, warm_start or {})
     learner = Learner(game, lineup, config.ppo, config.updates, group, auxiliary, config.distil)
-    if config.ppo.gradient == "fused" and (lacking := learner.unfused):
+    if config.ppo.gradient == "fused" and (lacking := learner.policy_loss.lacking):
         raise ConfigError(f"--ppo.gradient fused needs {lacking}")
     return learner
 

@@ -1,6 +1,5 @@
 """One update of everyone who learns: play, look back, improve."""
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -12,21 +11,18 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from hopplus.config import ConfigError, DistilConfig, PPOConfig, SearchConfig
-from hopplus.devices import shares_games, split_rows
+from hopplus.config import DistilConfig, PPOConfig, SearchConfig
+from hopplus.devices import split_rows
 from hopplus.games.game import Game, views
-from hopplus.kernels import on_gpu
 from hopplus.learning.auxiliary.learner import by_set
 from hopplus.learning.auxiliary.learners import AuxiliaryLearners, AuxiliaryState
 from hopplus.learning.auxiliary.transitions import Transitions, transitions_of
-from hopplus.learning.lola import lola_gain
-from hopplus.learning.policy_slope import FusedSlope, Other, Part, PlainSlope, PolicySlope, in_form
-from hopplus.learning.ppo import Batch, Improved, anneal_entropy, explained, mean_of, ppo_loss
-from hopplus.learning.ppo_kernel import MOST_INPUTS, PPOKernel, unfit
+from hopplus.learning.policy_loss import PolicyLoss
+from hopplus.learning.policy_slope import Part, in_form
+from hopplus.learning.ppo import Batch, Improved, anneal_entropy, explained, mean_of
 from hopplus.learning.returns import episode_metrics, game_returns, hangs_on_value, worth_later
-from hopplus.learning.search_distillation import distillation_loss, distilled, empty_replay
+from hopplus.learning.search_distillation import distilled, empty_replay
 from hopplus.learning.social_rewards import SocialRewards, shared_reward
-from hopplus.models.nets import ActorCritic, Inputs
 from hopplus.models.part import Metrics
 from hopplus.play.lineup import Lineup
 from hopplus.play.rollout import Play, rollout, start
@@ -107,6 +103,10 @@ class Learner:
     @property
     def seats(self) -> np.ndarray:
         return self.seating.groups[self.learning][1]
+
+    @property
+    def policy_loss(self) -> PolicyLoss:
+        return PolicyLoss(self.actor, self.auxiliary, self.config, self.search is not None)
 
     @property
     def social(self) -> SocialRewards:
@@ -299,62 +299,6 @@ class Learner:
         worth = self.worth_later(plays, trajectory)
         return hangs_on_value(worth, present | self.config.gains_after_leaving)
 
-    def rows_now(self, params: Improved, part: Batch) -> tuple[jax.Array, jax.Array]:
-        """[M, A] log-probabilities and [M] values of a set's rows, as its parameters have them."""
-        inputs = self.first_inputs(params.policy, params.context, part)
-        return jax.vmap(params.policy.from_inputs)(inputs, part.view.legal)
-
-    def first_inputs(self, policy: ActorCritic, context: Params | None, part: Batch) -> Inputs:
-        """[M, ...] what the first layer reads of a set's rows, with the contexts that parameters as
-        they are now would give."""
-        if self.actor.context.learned_by_policy:
-            part = self.auxiliary.replay(self.actor.context, context, part, self.config)
-        over_rows = jax.vmap(self.actor.inputs, in_axes=(None, 0, 0))
-        return over_rows(policy, part.view, part.inferred)
-
-    @property
-    def unfused(self) -> str | None:
-        """What there would have to be for the loss to have one kernel; None where it can."""
-        if self.search:
-            return "to learn by PPO, not from a search"
-        if self.config.lola.step:
-            return "--ppo.lola.step to be 0"
-        return unfit(self.actor.net, self.actor.actions)
-
-    @property
-    def fused(self) -> bool:
-        """Whether the gradient of the loss is found by one kernel."""
-        wanted = self.config.gradient
-        return wanted == "fused" or (wanted == "auto" and on_gpu() and self.unfused is None)
-
-    def _slope(self, entropy_weight: jax.Array, rows: int) -> PolicySlope:
-        """How the slope of a set's loss is found, for minibatches of so many rows."""
-        c, rollouts = self.config, self.auxiliary.imagined_rollouts
-        imagined_value_weight = rollouts.config.critic_weight if rollouts else 1.0
-
-        def loss(params: Improved, part: Batch, other: Other) -> tuple[jax.Array, Metrics]:
-            logits, value = self.rows_now(params, part)
-            if self.search:
-                return distillation_loss(logits, value, part, c.value_weight)
-            total, found = ppo_loss(logits, value, part, c, entropy_weight, imagined_value_weight)
-            if other is not None:
-                found["lola/gain"] = lola_gain(self.rows_now, (params, part), other, c.unroll)
-                total -= c.lola.step * found["lola/gain"]
-            return total, found
-
-        if shares_games() or not self.fused:  # XLA cannot spread a kernel over devices
-            return PlainSlope(loss)
-        net, inputs = self.actor.net, math.prod(self.actor.shape) + 1 + self.actor.given_size
-        if net.kind != "mlp" or inputs > MOST_INPUTS or self.actor.context.learned_by_policy:
-            inputs = 0
-        shape = (self.actor.actions, net.hidden, net.layers, c, inputs)
-        kernel = PPOKernel(*shape, imagines=rollouts is not None, interpret=not on_gpu())
-        if (block := kernel.block(rows)) is None:
-            if c.gradient == "fused":
-                raise ConfigError("--ppo.gradient fused has no room on this machine: take plain")
-            return PlainSlope(loss)
-        return FusedSlope(kernel, block, self.first_inputs, entropy_weight, imagined_value_weight)
-
     @jax.named_scope("improve")
     def improve(
         self,
@@ -366,7 +310,6 @@ class Learner:
     ) -> tuple[Improved, optax.OptState, Metrics]:
         """Several passes over the batch in random minibatches, every set of parameters alike."""
         c = self.config
-        through_time = self.actor.context.learned_by_policy
 
         def step(now: Step, part: Part) -> tuple[Step, Metrics]:
             params, optimiser = now
@@ -388,20 +331,20 @@ class Learner:
             return now, jnp.stack(list(parts.values()))  # one copy, and not one for each
 
         def draw(key: jax.Array) -> jax.Array:
-            return self.auxiliary.draw_minibatches(key, c, through_time or c.lola.step > 0)
+            whole_games = self.actor.context.learned_by_policy or c.lola.step > 0
+            return self.auxiliary.draw_minibatches(key, c, whole_games)
 
-        rows = jax.lax.map(draw, jax.random.split(key, c.epochs))
-        rows = rows.reshape(-1, rows.shape[-1])  # [epochs * minibatches, R]
-        slopes = self._slope(anneal_entropy(c, updates, self.updates), rows.shape[-1])
+        rows = jax.lax.collapse(jax.lax.map(draw, jax.random.split(key, c.epochs)), 0, 2)  # [, R]
+        entropy = anneal_entropy(c, updates, self.updates)
+        slopes = self.policy_loss.slopes(entropy, rows.shape[-1])
         read = jax.vmap(slopes.read)(sets.policy, batch)
         aims = jax.vmap(jax.vmap(slopes.aim), out_axes=1)(fetched(rows))
         begun = jax.vmap(partial(in_form, slopes.enter))((sets, optimiser))
         names: list[str] = []  # known once a minibatch is traced
         now, parts = jax.lax.scan(minibatch, begun, (rows, aims))
 
-        def left(now: Step, like: Improved) -> Step:
-            found: Step = in_form(lambda one: slopes.leave(one, like), now)
-            return found
+        def left(now: Step, like: Improved) -> Any:
+            return in_form(lambda one: slopes.leave(one, like), now)
 
         carry = self.commit((sets, optimiser), jax.vmap(left)(now, sets), updates)
         return *carry, dict(zip(names, parts.mean(axis=0), strict=True))

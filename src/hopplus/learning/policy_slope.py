@@ -9,7 +9,8 @@ import jax
 import jax.numpy as jnp
 
 from hopplus.learning.ppo import Batch, Improved
-from hopplus.learning.ppo_kernel import PPOKernel, Split, loss_weights, records
+from hopplus.learning.ppo_kernel import PPOKernel, Split
+from hopplus.learning.ppo_records import loss_weights, records
 from hopplus.models.nets import ActorCritic, Inputs, first_layer, weighed
 from hopplus.models.part import Metrics
 from hopplus.types import Params

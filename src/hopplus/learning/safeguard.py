@@ -149,7 +149,9 @@ class Safeguard:
         """[sets] what the learned policies would have gained in their steps [sets, M]."""
 
         def log_prob(players: PlayerParams) -> jax.Array:  # [sets, M]
-            logits, _ = jax.vmap(self.learner.rows_now)(self.learner.improved(players), batch)
+            logits, _ = jax.vmap(self.learner.policy_loss.rows_now)(
+                self.learner.improved(players), batch
+            )
             return jnp.take_along_axis(logits, batch.action[..., None], axis=-1)[..., 0]
 
         return jax.vmap(expected_gain)(log_prob(learned), log_prob(trained), batch)

@@ -20,7 +20,10 @@ HELP, HELP_ALL = ("-h", "--help"), "--help-all"
 WIDTH = 100  # that tyro writes for, and the most that is used
 INNER = "subcommands"  # tyro's title for a list of them
 # One host has no use for some of them, and the others are in the docs for who looks for them.
-RARE = ("--coordinator", "--processes", "--process", "--print-config", "--log", "--keep-stages")
+RARE = (
+    *("--coordinator", "--processes", "--process", "--print-config", "--log", "--keep-stages"),
+    "--ppo.gradient",
+)
 COLUMN, NARROW = 28, 18  # where explanations begin: of options, of commands
 
 _NAME = re.compile(r"--[a-z][a-z0-9.-]*")
