@@ -334,7 +334,7 @@ class Learner:
             whole_games = self.actor.context.learned_by_policy or c.lola.step > 0
             return self.auxiliary.draw_minibatches(key, c, whole_games)
 
-        rows = jax.lax.collapse(jax.lax.map(draw, jax.random.split(key, c.epochs)), 0, 2)  # [, R]
+        rows = jax.lax.collapse(jax.lax.map(draw, jax.random.split(key, c.epochs)), 0, 2)  # [P, R]
         entropy = anneal_entropy(c, updates, self.updates)
         slopes = self.policy_loss.slopes(entropy, rows.shape[-1])
         read = jax.vmap(slopes.read)(sets.policy, batch)
