@@ -2,6 +2,7 @@
 sentence where something is missing."""
 
 import sys
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 
 from benchmarks import main
-from benchmarks.ippo import Categorical, as_environment, ippo, load_ippo
+from benchmarks.ippo import Categorical, as_environment, ippo, load_ippo, without_dispensable
 from benchmarks.peers import Peers, bytes_of, compare, host_peak, measure_rates, own_program
 from hopplus.config import NetConfig, PPOConfig, StagHuntConfig
 from hopplus.games import make_game
@@ -99,6 +100,22 @@ def test_it_says_that_jaxmarl_is_missing(
     monkeypatch.setitem(sys.modules, "jaxmarl", None)
     assert main(Peers, []) == 2
     assert "jaxmarl is not installed" in capsys.readouterr().err
+
+
+def test_what_is_installed_is_not_stood_in_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor is a part that it does not have: matplotlib asks six for one, and lives without it."""
+    (tmp_path / "six").mkdir()
+    (tmp_path / "six" / "__init__.py").touch()
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "six", raising=False)
+    monkeypatch.setattr("benchmarks.ippo.DISPENSABLE", ("six", "nowhere"))
+    with without_dispensable():
+        assert import_module("six").__path__ == [str(tmp_path / "six")]
+        with pytest.raises(ImportError):
+            import_module("six.moves")
+        assert import_module("nowhere.anything").whatever is not None
 
 
 @pytest.fixture(scope="module")
