@@ -1,6 +1,8 @@
 # Every target sets itself up: a virtual environment in .venv and the package in it.
 PYTHON ?= python3
 BIN := .venv/bin
+# Where Python may keep no bytecode, as in many containers, every process reads JAX anew: for seconds.
+export PYTHONDONTWRITEBYTECODE =
 
 .PHONY: help demo test quick lint types unit docs docs-test wheel zoo clean
 

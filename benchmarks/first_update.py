@@ -67,7 +67,8 @@ class FirstUpdate:
 
 def measured(preset: str, start: str, folder: Path, options: list[str]) -> dict[str, Any]:
     """One start in a process of its own, whose cache is in that folder."""
-    cache = {"XDG_CACHE_HOME": str(folder / "cache")}
+    # Bytecode is kept whatever is set: without it every start reads JAX's source for seconds.
+    cache = {"XDG_CACHE_HOME": str(folder / "cache"), "PYTHONDONTWRITEBYTECODE": ""}
     words = ["train", preset, "--runs", str(folder), "--name", start, *options]
     given = {"FIRST_UPDATE": dumps([time.time(), words])}
     done = subprocess.run(

@@ -37,7 +37,7 @@ GAMES: dict[str, tuple[Any, tuple[str, ...]]] = {
         ("cooperator", "grudger", "defector", "tit-for-tat"),
     ),
 }
-PLAIN = TypesConfig(slip=0.1, change=0.01, rhythm=False)
+PLAIN = TypesConfig(slip=0.1, change=0.01, strange=0.0, rhythm=False)
 
 
 def played(game: Any, seats: str, steps: int, seed: int = 3) -> Any:
@@ -185,7 +185,7 @@ def test_who_acts_like_a_member_is_taken_for_one() -> None:
         trajectory = played(game, "random,family-slow", 36, seed)
         said = told(context, game, trajectory)[:, 0]
         late = (trajectory.episode >= 1) & trajectory.present[:, 1]
-        found.append(said[late, -4:-1].mean(axis=0))
+        found.append(said[late, -5:-2].mean(axis=0))  # before the stranger and rest
     assert np.mean(found, axis=0).argmax() == 2
     assert np.mean(found, axis=0)[2] > 0.6
 
@@ -227,11 +227,23 @@ def test_the_shortest_chain_counts() -> None:
     for rests in (True, True, False):
         rhythm = rhythm.after(jnp.asarray(rests))
     assert float(rhythm.chances[0]) == pytest.approx(2.5 / 4)
-    # After an act one rest was seen, the first: what was before anything is taken for an act.
-    assert float(rhythm.chances[1]) == pytest.approx(1.5 / 2)
+    assert float(rhythm.chances[1]) == pytest.approx(0.5)  # nothing was seen after an act
     rhythm = rhythm.after(jnp.asarray(True))
     assert float(rhythm.chances[1]) == pytest.approx(1.5 / 3)  # after a rest, a rest and an act
     assert rhythm.chances.shape == (CHAINS,)
+
+
+def test_an_episode_begins_as_those_before() -> None:
+    """Every other step is a rest, and every episode begins with an act, whose last was one, too."""
+    rhythm = unknown_rhythm()
+    for _ in range(4):
+        for step in range(7):
+            rhythm = rhythm.after(jnp.asarray(step % 2 == 1))
+        rhythm = rhythm.next_episode()
+        assert float(rhythm.chances[3]) < 0.5
+    np.testing.assert_allclose(rhythm.chances[1:], 0.5 / 5)  # four acts at the beginning
+    assert float(rhythm.chance) < 0.15
+    assert float(rhythm.after(jnp.asarray(False)).chance) > 0.85
 
 
 def test_members_are_spread_evenly() -> None:
@@ -246,7 +258,8 @@ def test_members_are_spread_evenly() -> None:
             np.testing.assert_array_equal(column, np.arange(len(numbers)))
     chances = np.exp(context._prior)
     assert chances.sum() == pytest.approx(1)
-    assert chances[:80].sum() == pytest.approx(4 / 6)
+    assert chances[-1] == pytest.approx(context.config.strange)
+    assert chances[:80].sum() == pytest.approx((1 - context.config.strange) * 4 / 6)
 
 
 def test_those_left_out_are_not_among_them() -> None:

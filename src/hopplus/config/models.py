@@ -114,6 +114,9 @@ class TypesConfig(Settings):
     """Share of their acts that may be any, so that no single act decides."""
     change: Annotated[float, Above(0, 1)] = 0.002
     """Chance with each act that an other is someone else from now on."""
+    strange: Annotated[float, Between(0, 0.99)] = 0.2
+    """Chance beforehand that an other is none of them, of whom nothing is known but what it goes
+    for in the trial, and when."""
     rhythm: bool = True
     """Allow for rest: whoever wants to move may stay, by a rhythm that is found out."""
 

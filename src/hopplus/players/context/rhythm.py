@@ -2,6 +2,7 @@
 
 Chains that look at none to five of the last acts each count how often a rest came next, and are
 believed by how well each has foretold so far: a mixture of Markov chains, as in universal coding.
+Who looks farther back than the episode goes sees that it has just begun.
 """
 
 import equinox as eqx
@@ -15,9 +16,10 @@ FORGOTTEN = 0.02  # share with which any chain may be the best one from now on
 class Rhythm(eqx.Module):
     """What was seen of one player."""
 
-    counts: jax.Array  # [CHAINS, 2**(CHAINS - 1), 2] float32, acts and rests after each past
+    counts: jax.Array  # [CHAINS, 2**CHAINS, 2] float32, acts and rests after each past
     belief: jax.Array  # [CHAINS] float32, log-chances
-    past: jax.Array  # [] int32, a bit for each of the last acts, set for a rest
+    past: jax.Array  # [] int32, a one, and behind it a bit for each of the last acts of the
+    # episode, set for a rest
 
     @property
     def chances(self) -> jax.Array:
@@ -32,21 +34,32 @@ class Rhythm(eqx.Module):
 
     @property
     def _pasts(self) -> jax.Array:
-        """[CHAINS] int32 what each of them looks at."""
-        return self.past & ((1 << jnp.arange(CHAINS)) - 1)
+        """[CHAINS] int32 what each of them looks at: a one, and its bits, or all that there are."""
+        ones = 1 << jnp.arange(CHAINS)
+        return jnp.minimum(self.past, self.past & (ones - 1) | ones)
 
     def after(self, rests: jax.Array) -> "Rhythm":
         """It rests [] bool, or acts."""
         told = jnp.log(jnp.where(rests, self.chances, 1 - self.chances))
         belief = shared(self.belief + told, jnp.full(CHAINS, -jnp.log(CHAINS)), FORGOTTEN)
         counts = self.counts.at[jnp.arange(CHAINS), self._pasts, rests.astype(int)].add(1.0)
-        return Rhythm(counts, belief, (self.past << 1 | rests) & (2 ** (CHAINS - 1) - 1))
+        return Rhythm(counts, belief, _cut(self.past << 1 | rests))
+
+    def next_episode(self) -> "Rhythm":
+        """The same, before its first act."""
+        return Rhythm(self.counts, self.belief, jnp.ones_like(self.past))
 
 
 def unknown_rhythm() -> Rhythm:
     """Before anything was seen: half a rest and half an act after every past."""
-    counts = jnp.full((CHAINS, 2 ** (CHAINS - 1), 2), 0.5)
-    return Rhythm(counts, jnp.full(CHAINS, -jnp.log(CHAINS)), jnp.int32(0))
+    counts = jnp.full((CHAINS, 2**CHAINS, 2), 0.5)
+    return Rhythm(counts, jnp.full(CHAINS, -jnp.log(CHAINS)), jnp.int32(1))
+
+
+def _cut(past: jax.Array) -> jax.Array:
+    """A past of which no more is kept than anyone looks at."""
+    most = 1 << (CHAINS - 1)
+    return jnp.where(past < 2 * most, past, most | past & (most - 1))
 
 
 def shared(belief: jax.Array, prior: jax.Array, share: float) -> jax.Array:

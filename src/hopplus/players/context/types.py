@@ -6,10 +6,11 @@ other script that the run may have met. Given what it has seen, each of them has
 every act; who acts as it was likely to gains weight by Bayes' rule. What an other does next is
 foretold by all of them together. Nothing is learned.
 
-Three things keep strangers from being taken for someone firmly and wrongly: a share of all acts may
+Four things keep strangers from being taken for someone firmly and wrongly: a share of all acts may
 be any, anyone may be someone else from the next act on, and whoever means to move may rest instead,
 by a rhythm that is found out (which is kept apart from who it is, as if one told nothing of the
-other).
+other). And anyone may be none of the known players, of whom nothing is known but what it has gone
+for in this trial, and when (`HabitReader`).
 """
 
 from collections.abc import Sequence
@@ -25,10 +26,12 @@ import numpy as np
 from hopplus.config import TypesConfig
 from hopplus.games.game import views
 from hopplus.games.grid import STAY
+from hopplus.players.context.habits import HabitReader, Habits
 from hopplus.players.context.reader import GameReader
 from hopplus.players.context.rhythm import Rhythm, shared, unknown_rhythm
 from hopplus.players.player import Player
 from hopplus.players.scripted import Scripted, scripted
+from hopplus.players.scripted.families import Devoted
 from hopplus.players.scripted.family import NUMBERS, Family, Intent
 from hopplus.players.scripted.script import uniform
 from hopplus.types import Memory, Params, View
@@ -42,11 +45,13 @@ class Known(eqx.Module):
     """What is known of one other; P players that it is held against, of T names."""
 
     members: tuple[Memory, ...]  # [T] of [members, ...] what each of them would remember
-    belief: jax.Array  # [P] float32, log-chances that it is like each
-    expected: jax.Array  # [P, A] float32, chances of its next act if it is
+    belief: jax.Array  # [P + 1] float32, log-chances that it is like each, or a stranger
+    expected: jax.Array  # [P + J, A] float32, chances of its next act if it is, or goes for each of
+    # a stranger's aims
     time: jax.Array  # [] float32, of the view by which that is expected; -1 before any
     rhythm: Rhythm
     rests: jax.Array  # [2] float32, log-chances that it never rests, and that it may
+    habits: Habits | None  # if it is a stranger; None where nobody is
 
 
 class Cast(eqx.Module):
@@ -58,9 +63,9 @@ class Cast(eqx.Module):
 
 @dataclass(frozen=True)
 class TypesContext(GameReader):
-    """The policy is told how likely each other is to act so next, which name it goes by, and
-    whether it rests at times; models of the others are told the same. In a search, the others are
-    played by members that are drawn for each tree."""
+    """The policy is told how likely each other is to act so next, which name it goes by or whether
+    it is a stranger, and whether it rests at times; models of the others are told the same. In a
+    search, the others are played by members that are drawn for each tree."""
 
     config: TypesConfig
     names: tuple[str, ...]
@@ -87,10 +92,19 @@ class TypesContext(GameReader):
 
     @cached_property
     def _prior(self) -> np.ndarray:
-        """[P] log-chances of each before anything was seen: as often as it is drawn."""
+        """[P + 1] log-chances of each before anything was seen: as often as it is drawn; and of a
+        stranger."""
         shares = np.array([one.weight if isinstance(one, Family) else 1 for one in self._scripts])
         counts = np.array(self._counts)
-        return np.log(np.repeat(shares / shares.sum() / counts, counts)).astype(np.float32)
+        known = np.repeat(shares / shares.sum() / counts, counts)
+        if self._habits:
+            known = np.append((1 - self.config.strange) * known, self.config.strange)
+        return np.log(known).astype(np.float32)
+
+    @cached_property
+    def _habits(self) -> HabitReader | None:
+        """Of strangers, where there may be any."""
+        return HabitReader(self._game) if self.config.strange and self._game.targets else None
 
     @property
     def _counts(self) -> list[int]:
@@ -103,7 +117,7 @@ class TypesContext(GameReader):
 
     @property
     def size(self) -> int:
-        return self.others * (self._actions + len(self.names) + 1)
+        return self.others * (self._actions + len(self.names) + bool(self._habits) + 1)
 
     @property
     def carries(self) -> bool:
@@ -114,13 +128,15 @@ class TypesContext(GameReader):
             return jax.vmap(one.member)(jnp.asarray(numbers))
 
         each = zip(self._scripts, self._numbers, strict=True)
+        aims = self._habits.aims if self._habits else 0
         known = Known(
             members=tuple(begun(*one) for one in each),
             belief=jnp.asarray(self._prior),
-            expected=jnp.zeros((len(self._prior), self._actions)),
+            expected=jnp.zeros((sum(self._counts) + aims, self._actions)),
             time=jnp.float32(-1),
             rhythm=unknown_rhythm(),
             rests=jnp.log(jnp.asarray(RESTS)),
+            habits=self._habits.start() if self._habits else None,
         )
         return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (self.others, *leaf.shape)), known)
 
@@ -135,10 +151,16 @@ class TypesContext(GameReader):
             return jax.tree.map(lambda new, old: jnp.broadcast_to(new, old.shape), fresh, members)
 
         each = zip(self._scripts, self._numbers, kept.members, strict=True)
-        members = tuple(next_episode(*one) for one in each)
-        past = jnp.zeros_like(kept.rhythm.past)  # a rhythm begins with the episode
-        new = members, past, jnp.full_like(kept.time, -1)
-        return eqx.tree_at(lambda one: (one.members, one.rhythm.past, one.time), kept, new)
+        habits = kept.habits
+        if self._habits and habits:
+            habits = self._habits.next_episode(habits)
+        return replace(
+            kept,
+            members=tuple(next_episode(*one) for one in each),
+            time=jnp.full_like(kept.time, -1),
+            rhythm=kept.rhythm.next_episode(),
+            habits=habits,
+        )
 
     def infer(self, params: Params, memory: Known, view: View) -> tuple[Known, jax.Array]:
         kept = self._learned(memory, view)
@@ -157,7 +179,7 @@ class TypesContext(GameReader):
         first = ends - self._counts
 
         def draw(known: Known, key: jax.Array) -> tuple[Known, jax.Array]:
-            chosen = jax.random.categorical(key, known.belief)
+            chosen = jax.random.categorical(key, known.belief[: ends[-1]])  # whose acts are known
             name = (chosen >= ends).sum()
             places = [
                 jnp.clip(chosen - begin, 0, end - begin - 1)
@@ -167,10 +189,9 @@ class TypesContext(GameReader):
                 jax.tree.map(lambda leaf, place=place: leaf[place][None], one)
                 for one, place in zip(known.members, places, strict=True)
             )
-            one = replace(
-                known, members=members, belief=jnp.zeros(1), expected=known.expected[chosen][None]
-            )
-            return one, name
+            expected, belief = known.expected[chosen][None], jnp.zeros(1)
+            alone = replace(known, members=members, belief=belief, expected=expected, habits=None)
+            return alone, name
 
         cast = Cast(*jax.vmap(draw)(memory, jax.random.split(key, self.others)))
         return cast, jax.vmap(self._acts)(cast.known)
@@ -206,6 +227,10 @@ class TypesContext(GameReader):
     def _await(self, known: Known, view: View, there: jax.Array) -> Known:
         """What an other would do now with this view, if it is like each."""
         members, about = self._about_to(known.members, self._counts, view)
+        habits = known.habits
+        if self._habits and habits:
+            habits = self._habits.watch(habits, view)
+            about = [*about, self._habits.intents(view)]
         families = [one for one in about if isinstance(one, Intent)]
         if families:  # all members of all of them look for their ways at once
             intents = jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *families)
@@ -215,8 +240,8 @@ class TypesContext(GameReader):
         slip = self.config.slip
         expected = (1 - slip) * jnp.concatenate(chances) + slip * uniform(view.legal)
         # Who has gone home notices what the rest do, and keeps it for the next episode.
-        new = members, jnp.where(there, expected, known.expected), view.time
-        return eqx.tree_at(lambda one: (one.members, one.expected, one.time), known, new)
+        expected = jnp.where(there, expected, known.expected)
+        return replace(known, members=members, expected=expected, time=view.time, habits=habits)
 
     def _about_to(
         self, members: tuple[Memory, ...], counts: Sequence[int], view: View
@@ -237,7 +262,7 @@ class TypesContext(GameReader):
 
     def _carry_out(self, view: View, intents: Intent) -> jax.Array:
         """[M, A] chances of the acts of members with such intents [M, ...]."""
-        family = next(one for one in self._scripts if isinstance(one, Family))  # all do it alike
+        family = Devoted(self._game)  # all of them do it alike
         return jax.vmap(lambda intent: family.carry_out(view, intent)[0])(intents)
 
     def _learned(self, memory: Known, view: View) -> Known:
@@ -246,17 +271,20 @@ class TypesContext(GameReader):
         step = view.time * self._game.horizon
 
         def of(known: Known, act: jax.Array) -> Known:
-            ways = self._ways(known)[:, :, jnp.maximum(act, 0)]  # [2, P]
+            ways = self._ways(known)[:, :, jnp.maximum(act, 0)]  # [2, P + J]
             each = jnp.maximum(jax.nn.softmax(known.rests) @ ways, LEAST)
-            both = jnp.maximum(ways @ jax.nn.softmax(known.belief), LEAST)
-            prior, change = jnp.asarray(self._prior), self.config.change
-            after = Known(
-                members=known.members,
+            both = jnp.maximum(ways @ self._weights(known), LEAST)
+            prior, change, habits = jnp.asarray(self._prior), self.config.change, known.habits
+            if self._habits and habits:
+                each, aimed = jnp.split(each, [sum(self._counts)])
+                each = jnp.append(each, self._habits.chances(habits) @ aimed)
+                habits = self._habits.after(habits, aimed)
+            after = replace(
+                known,
                 belief=shared(known.belief + jnp.log(each), prior, change),
-                expected=known.expected,
-                time=known.time,
                 rhythm=known.rhythm.after(act == STAY),
                 rests=shared(known.rests + jnp.log(both), jnp.log(jnp.asarray(RESTS)), UNSURE),
+                habits=habits,
             )
             awaited = jnp.abs(step - known.time * self._game.horizon - 1) < 0.5
             acted = (act >= 0) & (known.time >= 0) & awaited
@@ -265,7 +293,8 @@ class TypesContext(GameReader):
         return jax.vmap(of)(memory, view.last_actions[1:])
 
     def _ways(self, known: Known) -> jax.Array:
-        """[2, P, A] chances of an other's next act if it is like each, and never rests, or may."""
+        """[2, P + J, A] chances of an other's next act if it is like each, and never rests, or
+        may."""
         plain = known.expected
         if not self.config.rhythm:
             return jnp.stack([plain, plain])
@@ -277,16 +306,24 @@ class TypesContext(GameReader):
         return jnp.stack([plain, jnp.where(means_to_stay[:, None], plain, resting)])
 
     def _told(self, known: Known) -> jax.Array:
-        """[A + T + 1] of one other: its next act, its name, and whether it rests at times."""
+        """[A + T + 1 + 1] of one other: its next act, its name, whether it is a stranger, if anyone
+        may be, and whether it rests at times."""
         belief, rests = jax.nn.softmax(known.belief), jax.nn.softmax(known.rests)
-        ends = np.cumsum(self._counts)
+        ends = np.cumsum([*self._counts, *[1] * bool(self._habits)])
         named = jnp.diff(jnp.cumsum(belief)[ends - 1], prepend=0.0)
         return jnp.concatenate([self._acts(known), named, rests[1:]])
 
     def _acts(self, known: Known) -> jax.Array:
         """[A] how likely an other is to act so next."""
-        belief, rests = jax.nn.softmax(known.belief), jax.nn.softmax(known.rests)
-        return jnp.einsum("r,rpa,p->a", rests, self._ways(known), belief, precision="highest")
+        rests, weights = jax.nn.softmax(known.rests), self._weights(known)
+        return jnp.einsum("r,rpa,p->a", rests, self._ways(known), weights, precision="highest")
+
+    def _weights(self, known: Known) -> jax.Array:
+        """[P + J] how likely it is to be like each, or a stranger who goes for each aim."""
+        belief = jax.nn.softmax(known.belief)
+        if not self._habits or not known.habits:
+            return belief
+        return jnp.concatenate([belief[:-1], belief[-1] * self._habits.chances(known.habits)])
 
 
 def foretells(one: Player) -> bool:

@@ -11,7 +11,15 @@ import jax.numpy as jnp
 import numpy as np
 
 from hopplus.players.scripted.composed import Composed
-from hopplus.players.scripted.family import Family, Intent, Kept, distances, others, whole
+from hopplus.players.scripted.family import (
+    Family,
+    Intent,
+    Kept,
+    distances,
+    halves,
+    others,
+    whole,
+)
 from hopplus.players.scripted.pursuits import pursuits
 from hopplus.players.scripted.weighing import Weighing
 from hopplus.players.taking import no_things, takes
@@ -86,12 +94,8 @@ class Territorial(Family):
     about: ClassVar[str] = "takes things in one half of the board, drawn for the trial"
 
     def intend(self, numbers: jax.Array, kept: Kept, view: View) -> Intent:
-        height, width, _ = self.game.shape
-        rows, columns = np.mgrid[:height, :width]
-        # The middle row or column, where there is one, is in both halves.
-        up, left = 2 * rows <= height - 1, 2 * columns <= width - 1
-        halves = jnp.asarray([up, up[::-1], left, left[:, ::-1]])
-        return self.after(view, self.thing(numbers[0]), halves[whole(numbers[1], 0, 3)])
+        half = jnp.asarray(halves(self.game.shape))[whole(numbers[1], 0, 3)]
+        return self.after(view, self.thing(numbers[0]), half)
 
 
 class Follower(Family):

@@ -199,6 +199,13 @@ def whole(number: jax.Array, low: int, high: int) -> jax.Array:
     return low + jnp.floor(number * (high - low + 1)).astype(jnp.int32)
 
 
+def halves(shape: tuple[int, ...]) -> np.ndarray:
+    """[4, H, W] bool, of a board. The middle row or column, where there is one, is in both."""
+    rows, columns = np.mgrid[: shape[0], : shape[1]]
+    up, left = 2 * rows <= shape[0] - 1, 2 * columns <= shape[1] - 1
+    return np.stack([up, up[::-1], left, left[:, ::-1]])
+
+
 def distances(cells: jax.Array) -> jax.Array:
     """[H, W] int32 steps from everywhere to the nearest of the cells [H, W] bool, walls aside; more
     than any board has where there is none. First along rows, then along columns."""

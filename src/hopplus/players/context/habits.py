@@ -1,0 +1,151 @@
+"""What does somebody go for, and on what does that hang? Found out in the trial, of anyone.
+
+Nothing is supposed but that it goes for one of a few aims at a time, by the shortest way. How often
+it goes for each is counted under every circumstance, for several kinds of circumstances side by
+side (at any time; after what it went for last; by what the nearest other walks to; ...), and each
+kind is believed by how well it has foretold so far.
+"""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from hopplus.games.game import Game
+from hopplus.players.context.rhythm import shared
+from hopplus.players.scripted.families import Devoted
+from hopplus.players.scripted.family import Intent, halves
+from hopplus.players.scripted.pursuits import pursuits
+from hopplus.players.taking import no_things, takes, things
+from hopplus.types import View
+
+TIMES, IDLE, NEAR, FAR = 12, 10, 10, 4  # how many times, waits and distances are told apart
+IN_A_HALF = 0.2  # how likely an aim in one half of the board is beforehand, if others are 1
+AT_FIRST = 1.0  # acts that what is supposed beforehand is worth
+ALIKE = 0.3  # acts that what it does under all circumstances is worth, under any of them
+FORGOTTEN = 0.01  # share with which it may hang on anything from now on
+
+
+class Habits(eqx.Module):
+    """What was seen of one player; J aims, E kinds of circumstances, of which there are F."""
+
+    counts: jax.Array  # [F, J] float32, how often it went for each aim under each
+    belief: jax.Array  # [E] float32, log-chances that it hangs on each kind
+    now: jax.Array  # [E] int32, under which of the F it acts next
+    last: jax.Array  # [] int32, what it probably went for in its last act; J before any
+    things: jax.Array  # [H, W, K] bool, where things were; none before an episode
+    idle: jax.Array  # [] int32, steps of the episode since it took something
+
+
+@dataclass(frozen=True)
+class HabitReader:
+    """Of players of one game."""
+
+    game: Game
+
+    @cached_property
+    def _aims(self) -> tuple[np.ndarray, np.ndarray]:
+        """[J, K] bool kinds of things and [J, H, W] bool where: each aim and nothing on the whole
+        board, and each in a half of it."""
+        aims, parts = Devoted(self.game).aims, halves(self.game.shape)
+        some = aims[aims.any(axis=1)]
+        aims = np.append(some, [np.zeros_like(some[0])], axis=0)
+        kinds = np.concatenate([aims, np.repeat(some, len(parts), axis=0)])
+        everywhere = np.ones((len(aims), *self.game.shape[:2]), bool)
+        return kinds, np.concatenate([everywhere, np.tile(parts, (len(some), 1, 1))])
+
+    @property
+    def _prior(self) -> np.ndarray:
+        """[J] how likely each is before anything was seen."""
+        where = self._aims[1]
+        chances = np.where(where.all(axis=(1, 2)), 1.0, IN_A_HALF)
+        return chances / chances.sum()
+
+    @property
+    def aims(self) -> int:
+        return len(self._aims[0])
+
+    @property
+    def _sizes(self) -> tuple[int, ...]:
+        """[E] how many circumstances there are of each kind."""
+        walks = (len(self.game.targets) + 1) * FAR
+        return 1, self.aims + 1, walks, TIMES, IDLE, NEAR
+
+    def start(self) -> Habits:
+        kinds = len(self._sizes)
+        return Habits(
+            counts=jnp.zeros((sum(self._sizes), self.aims)),
+            belief=jnp.full(kinds, -np.log(kinds)),
+            now=jnp.zeros(kinds, jnp.int32),
+            last=jnp.int32(self.aims),
+            things=no_things(self.game),
+            idle=jnp.int32(-1),  # no step has been played before the first view
+        )
+
+    def next_episode(self, habits: Habits) -> Habits:
+        return replace(
+            habits,
+            last=jnp.full_like(habits.last, self.aims),
+            things=jnp.zeros_like(habits.things),
+            idle=jnp.full_like(habits.idle, -1),
+        )
+
+    def intents(self, view: View) -> Intent:
+        """[J] what it would go for by each aim."""
+        kinds, where = self._aims
+        wanted = things(self.game, view) & where[..., None] & kinds[:, None, None]
+        nothing = jnp.zeros(self.aims)
+        return Intent(wanted, jnp.zeros(kinds.shape), nothing, nothing)
+
+    def watch(self, habits: Habits, view: View) -> Habits:
+        """Under what circumstances it acts next, with its view."""
+        took = takes(self.game, habits.things, view)[0].any()
+        idle = jnp.where(took, 0, habits.idle + 1)
+        left, called, far = pursuits(self.game, view)
+        nearest, kinds, most = far.argmin(), len(self.game.targets), sum(self.game.shape[:2])
+        walks = left[nearest]
+        first = jnp.where(walks < 0, 2 * most, walks).argmin()
+        walked = jnp.where((walks >= 0).any(), jnp.asarray(called)[nearest, first], kinds)
+        near = far.min()
+        here = [
+            0,
+            habits.last,
+            walked * FAR + jnp.minimum(near * FAR // (most - 1), FAR - 1),
+            jnp.clip((view.time * TIMES).astype(jnp.int32), 0, TIMES - 1),
+            jnp.clip(idle // 2, 0, IDLE - 1),
+            jnp.minimum(near, NEAR - 1),
+        ]
+        begins = np.cumsum((0, *self._sizes[:-1]))
+        now = jnp.stack([jnp.int32(one) for one in here]) + begins
+        return replace(habits, now=now, things=things(self.game, view), idle=idle)
+
+    def chances(self, habits: Habits) -> jax.Array:
+        """[J] how likely it is to go for each aim next."""
+        return jax.nn.softmax(habits.belief) @ self._by_kind(habits)
+
+    def after(self, habits: Habits, likely: jax.Array) -> Habits:
+        """When it has acted, as it would [J] so likely if it went for each aim."""
+        each = self._by_kind(habits) * likely
+        total = each.sum(axis=1)
+        evenly = jnp.full_like(habits.belief, -np.log(len(habits.belief)))
+        aimed = each / total[:, None]
+        belief = shared(habits.belief + jnp.log(total), evenly, FORGOTTEN)
+        return replace(
+            habits,
+            counts=habits.counts.at[habits.now].add(aimed),
+            belief=belief,
+            last=(jax.nn.softmax(habits.belief) @ aimed).argmax().astype(jnp.int32),
+        )
+
+    def _by_kind(self, habits: Habits) -> jax.Array:
+        """[E, J] the same as each kind of circumstances has it."""
+        always = _shares(habits.counts[:1], jnp.asarray(self._prior), AT_FIRST)
+        return _shares(habits.counts[habits.now], always, ALIKE)
+
+
+def _shares(counts: jax.Array, prior: jax.Array, weight: float) -> jax.Array:
+    """[..., J] of counts, with the prior as so many more."""
+    return (counts + weight * prior) / (counts.sum(axis=-1, keepdims=True) + weight)
