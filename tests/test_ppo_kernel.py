@@ -1,5 +1,6 @@
 """The slope of PPO's loss in one kernel: what XLA makes of the same loss, whatever the network."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -119,12 +120,31 @@ def test_imagined_rows_and_goals() -> None:
 
 
 def test_rows_that_do_not_count_leave_no_trace() -> None:
-    """Half the seats have left and nothing is legal for them: no slope, and no number that is
-    none."""
-    config = small("ppo", game=StagHuntConfig(size=3, seats=2, hares=2, grace=0))
-    _, learning, metrics = updated(config, "fused")
-    for leaf in jax.tree.leaves((learning.params, metrics)):
-        assert np.isfinite(np.asarray(leaf)).all()
+    """Half of them have left, and nothing is legal for them: whatever else they hold, what is
+    learned is the same, and the same as by XLA."""
+    found = []
+    for gradient, kept in (("fused", 0.0), ("fused", 7.0), ("plain", 0.0)):
+        learner = make_learner(with_gradient(CASES["all inside"], gradient), {})
+        now, batch = rows_of(learner)
+        counts = (jnp.arange(batch.present.size) % 2 == 0).reshape(batch.present.shape)
+        batch = replace(
+            batch,
+            present=batch.present & counts,
+            valued=batch.valued & counts,
+            view=replace(batch.view, legal=batch.view.legal & counts[..., None]),
+            returns=jnp.where(counts, batch.returns, kept),
+            value=jnp.where(counts, batch.value, 1 - kept),
+            log_prob=jnp.where(counts, batch.log_prob, -kept),
+        )
+        assert 0 < batch.present.sum() < batch.present.size
+        sets = learner.improved(now.params[learner.learning])
+        given = (sets, now.optimiser, batch, jnp.int32(3), jax.random.key(1))
+        found.append((sets, jax.jit(learner.improve)(*given)))
+    (before, fused), (_, other), (_, plain) = found
+    assert_alike(before, fused[0], plain[0])
+    assert_alike_metrics(fused[2], plain[2])
+    for one, same in zip(*map(jax.tree.leaves, (fused, other)), strict=True):
+        np.testing.assert_array_equal(one, same)
 
 
 @pytest.mark.parametrize(
@@ -168,7 +188,6 @@ def test_a_gpu_is_given_the_kernel(name: str, monkeypatch: pytest.MonkeyPatch) -
 def test_where_there_is_no_room_xla_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
     monkeypatch.setattr(ppo_kernel, "has_room", lambda *_: False)
-    ppo_kernel._fits.cache_clear()
     config = CASES["all inside"]
     learner = make_learner(config, {})
     before = jax.eval_shape(learner.init, jax.random.key(0))
@@ -177,4 +196,37 @@ def test_where_there_is_no_room_xla_has_it(monkeypatch: pytest.MonkeyPatch) -> N
     learner = make_learner(with_gradient(config, "fused"), {})
     with pytest.raises(ConfigError, match="no room"):
         jax.eval_shape(learner.update, before)
+
+
+@pytest.fixture(autouse=True)
+def anew() -> Iterator[None]:
+    """What was found of this machine while it was taken for another is forgotten."""
+    yield
     ppo_kernel._fits.cache_clear()
+
+
+def test_rows_in_other_numbers_are_left_to_xla(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not in sixteens, or in a prime number of blocks, which one program would have alone."""
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    monkeypatch.setattr(ppo_kernel, "has_room", lambda *_: True)
+    kernel = make_learner(CASES["all inside"], {}).policy_loss.kernel
+    assert kernel.block(4096) == 128  # in 32 programs
+    assert kernel.block(560) == 16
+    assert kernel.block(16 * 131) is None
+    assert kernel.block(16 * 131 * 4) is None
+    assert kernel.block(1000) is None
+    config = CASES["all inside"]
+    config = with_gradient(
+        replace(config, ppo=replace(config.ppo, games=9, minibatches=1)), "fused"
+    )
+    learner = make_learner(config, {})
+    with pytest.raises(ConfigError, match="takes rows in 16s"):
+        jax.eval_shape(learner.update, jax.eval_shape(learner.init, jax.random.key(0)))
+
+
+def test_a_kernel_is_not_spread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows that are scattered over devices are computed by what XLA can spread."""
+    learner = make_learner(with_gradient(CASES["all inside"], "fused"), {})
+    monkeypatch.setattr("hopplus.learning.policy_loss.spread_by_xla", lambda: True)
+    with pytest.raises(ConfigError, match="a seed on one device"):
+        jax.eval_shape(learner.update, jax.eval_shape(learner.init, jax.random.key(0)))

@@ -238,8 +238,8 @@ def test_a_function_in_the_place_of_ours_has_no_fingerprint(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     fingerprint(0)
-    monkeypatch.setattr("hopplus.learning.learner.ppo_loss", lambda *given: None)
-    with pytest.raises(NoFingerprint, match=r"hopplus\.learning\.learner"):
+    monkeypatch.setattr("hopplus.learning.policy_loss.ppo_loss", lambda *given: None)
+    with pytest.raises(NoFingerprint, match=r"hopplus\.learning\.policy_loss"):
         fingerprint(0)
 
 

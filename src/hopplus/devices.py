@@ -229,6 +229,13 @@ def shares_games() -> bool:
     return bool(jax.sharding.get_abstract_mesh().shape.get(GAMES, 1) > 1)
 
 
+def spread_by_xla() -> bool:
+    """Whether XLA may spread rows of the program that is traced over several devices, as it cannot
+    do with a kernel: games of a seed, or rows that were scattered."""
+    inside = jax.sharding.get_abstract_mesh().shape
+    return shares_games() if inside else len(_used.get()) > 1
+
+
 def split_rows(tree: Tree, axis: int) -> Tree:
     """Rows to learn from, a share of them on each of the devices that have games of the seed. XLA
     would have every device learn from all of them."""

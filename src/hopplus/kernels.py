@@ -1,6 +1,7 @@
 """What kernels that are written for a GPU have in common. Wherever they have no place, XLA makes
 kernels of the same equations."""
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -13,10 +14,12 @@ def on_gpu() -> bool:
 
 def has_room(function: Callable[..., Any], *shapes: Any) -> bool:
     """Whether this machine's chip has room for a kernel of such shapes, which nothing
-    but its compiler knows."""
+    but its compiler knows. Whatever else is wrong is said, and XLA's are taken."""
     try:
         jax.jit(function).lower(*shapes).compile()
-    except Exception:  # as many kinds of them as there are compilers
+    except Exception as error:  # as many kinds of them as there are compilers
+        if "RESOURCE_EXHAUSTED" not in str(error):
+            warnings.warn(f"a kernel does not compile, XLA's are taken: {error}", stacklevel=2)
         return False
     return True
 

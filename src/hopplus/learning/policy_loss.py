@@ -6,13 +6,13 @@ from dataclasses import dataclass
 import jax
 
 from hopplus.config import ConfigError, PPOConfig
-from hopplus.devices import shares_games
+from hopplus.devices import spread_by_xla
 from hopplus.kernels import on_gpu
 from hopplus.learning.auxiliary.learners import AuxiliaryLearners
 from hopplus.learning.lola import lola_gain
-from hopplus.learning.policy_slope import FusedSlope, Other, PlainSlope, PolicySlope
+from hopplus.learning.policy_slope import FusedSlope, Loss, Other, PlainSlope, PolicySlope
 from hopplus.learning.ppo import Batch, Improved, ppo_loss
-from hopplus.learning.ppo_kernel import MOST_INPUTS, PPOKernel, unfit
+from hopplus.learning.ppo_kernel import MOST_INPUTS, NARROWEST, PPOKernel, unfit
 from hopplus.learning.search_distillation import distillation_loss
 from hopplus.models.nets import ActorCritic, Inputs
 from hopplus.models.part import Metrics
@@ -72,15 +72,32 @@ class PolicyLoss:
                 total -= c.lola.step * found["lola/gain"]
             return total, found
 
-        if shares_games() or not self.fused:  # XLA cannot spread a kernel over devices
+        if not self.fused:
             return PlainSlope(loss)
-        net, inputs = self.actor.net, math.prod(self.actor.shape) + 1 + self.actor.given_size
-        if net.kind != "mlp" or inputs > MOST_INPUTS or self.actor.context.learned_by_policy:
+        if spread_by_xla():
+            return self._left_to_xla("takes the games of a seed on one device", loss)
+        if (block := self.kernel.block(rows)) is None:
+            whole = rows % NARROWEST == 0
+            return self._left_to_xla(
+                "has no room on this machine" if whole else f"takes rows in {NARROWEST}s", loss
+            )
+        given = (self.first_inputs, entropy_weight, imagined_value_weight)
+        return FusedSlope(self.kernel, block, *given)
+
+    @property
+    def kernel(self) -> PPOKernel:
+        """That of such a policy. Its first layer is inside where all that it reads is known before
+        anything is learned, and little enough."""
+        actor, net = self.actor, self.actor.net
+        inputs = math.prod(actor.shape) + 1 + actor.given_size
+        if net.kind != "mlp" or inputs > MOST_INPUTS or actor.context.learned_by_policy:
             inputs = 0
-        shape = (self.actor.actions, net.hidden, net.layers, c, inputs)
-        kernel = PPOKernel(*shape, imagines=rollouts is not None, interpret=not on_gpu())
-        if (block := kernel.block(rows)) is None:
-            if c.gradient == "fused":
-                raise ConfigError("--ppo.gradient fused has no room on this machine: take plain")
-            return PlainSlope(loss)
-        return FusedSlope(kernel, block, self.first_inputs, entropy_weight, imagined_value_weight)
+        shape = (actor.actions, net.hidden, net.layers, self.config, inputs)
+        imagines = self.auxiliary.imagined_rollouts is not None
+        return PPOKernel(*shape, imagines=imagines, interpret=not on_gpu())
+
+    def _left_to_xla(self, why: str, loss: Loss) -> PlainSlope:
+        """Where the kernel cannot be, unless it was asked for."""
+        if self.config.gradient == "fused":
+            raise ConfigError(f"--ppo.gradient fused {why}: take plain")
+        return PlainSlope(loss)

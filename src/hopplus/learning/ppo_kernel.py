@@ -108,11 +108,12 @@ class PPOKernel:
 
     def block(self, rows: int) -> int | None:
         """How many of a minibatch's rows are taken at a time; None where the chip has no room, or
-        they do not come in sixteens."""
+        they do not come in sixteens, or in numbers that leave most of the chip idle."""
         sizes = [size for size in BLOCKS if rows % size == 0]
         if self.interpret:
             return sizes[0]
-        return next((size for size in sizes if size >= NARROWEST and _fits(self, size)), None)
+        fitting = (size for size in sizes if size >= NARROWEST and not _idle(rows // size))
+        return next((size for size in fitting if _fits(self, size)), None)
 
     def slope(
         self,
@@ -132,7 +133,7 @@ class PPOKernel:
         """
         count, hidden = len(rows), self.hidden
         blocks = count // block
-        each = next(n for n in range(-(-blocks // PROGRAMS), blocks + 1) if blocks % n == 0)
+        each = _for_each(blocks)
         kinds, end = 2 if self.imagines else 1, self.places["end"]
         shape = (blocks // each, end + kinds * len(NAMES), hidden)
         shapes = [jax.ShapeDtypeStruct(shape, jnp.float32)]
@@ -146,7 +147,7 @@ class PPOKernel:
             name="ppo_slope",
             **({} if self.interpret else triton_options(WARPS)),
         )(given, inside, known, rows, weights)
-        total = found.sum(axis=0)
+        total = found.sum(axis=0).at[self.places["head bias"], self.columns :].set(0.0)
         means = total[end:, 0].reshape(kinds, len(NAMES))
         metrics = dict(zip(NAMES, means[0], strict=True))
         if self.imagines:
@@ -216,8 +217,9 @@ class PPOKernel:
     def _write(self, found: Any, program: jax.Array, total: list[jax.Array]) -> None:
         """What a program has added up, where `places` says."""
         at, h = self.places, self.hidden
+        # Of the heads' bias, what is behind it is not written (two writes of one place come in any
+        # order on a GPU).
         found[program, pl.ds(at["heads"], self.columns), :] = total.pop(0)
-        found[program, at["head bias"], :] = jnp.zeros(h)
         found[program, at["head bias"], pl.ds(0, self.columns)] = total.pop(0)
         for n in reversed(range(self.layers)):
             found[program, at["biases"] + n, :] = total.pop(0)
@@ -299,6 +301,16 @@ def unfit(net: NetConfig, actions: int) -> str | None:
     if net.hidden & (net.hidden - 1) or not least <= net.hidden <= WIDEST:
         return f"--net.hidden to be a power of two from {least} to {WIDEST}"
     return f"at most {MOST_ACTIONS} actions" if actions > MOST_ACTIONS else None
+
+
+def _for_each(blocks: int) -> int:
+    """How many of so many blocks a program takes, all as many."""
+    return next(n for n in range(-(-blocks // PROGRAMS), blocks + 1) if blocks % n == 0)
+
+
+def _idle(blocks: int) -> bool:
+    """Whether so many can only be shared among few programs, as a prime number can."""
+    return 4 * (blocks // _for_each(blocks)) < min(blocks, PROGRAMS)
 
 
 @cache

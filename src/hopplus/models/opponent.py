@@ -85,13 +85,16 @@ def predictor(models: OpponentModel, shape: tuple[int, ...], seats: int, actions
     # turning weights costs nothing compared to turning views, and all models then read one input.
     first, *above = models.body.dense.layers
     read = [_read_by(place, shape, seats, actions) for place in range(1, seats)]
-    turned = jnp.stack([first.weight[place, order] for place, order in enumerate(read)])
+    # Side by side, [I, N - 1, H], as one product with them reads them: a loop would move them again
+    # at every step.
+    turned = jnp.stack([first.weight[place, order] for place, order in enumerate(read)], axis=1)
     size = len(read[0])
+    flat = turned.reshape(size, -1)
 
     def predict(view: View, legal: jax.Array, goals: jax.Array) -> jax.Array:
         seen = jnp.concatenate([view.planes.reshape(-1), view.time[None], last_actions(view)])
         of_goals = jnp.einsum("jg,jgh->jh", goals, first.weight[:, size:])
-        x = jnp.einsum("i,jih->jh", seen, turned) + of_goals + first.bias
+        x = (seen @ flat).reshape(turned.shape[1:]) + of_goals + first.bias
         for layer in [*above, models.head]:
             x = jnp.einsum("ji,jio->jo", jax.nn.relu(x), layer.weight) + layer.bias
         return jax.nn.log_softmax(jnp.where(legal[1:], x, -jnp.inf))

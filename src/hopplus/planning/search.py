@@ -16,9 +16,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from hopplus.config import SearchConfig
+from hopplus.kernels import on_gpu
 from hopplus.lookup import at
 from hopplus.planning.search_kernel import Growing, TreeKernel, kernel_for
 from hopplus.planning.tree import Leaf, Node, Reached, RecurrentFn, Tree, mean_value, plant, puct
+
+PART = 8  # nodes of a path whose scores are found at a time
 
 
 class SearchResult(eqx.Module):
@@ -176,13 +179,7 @@ def _look_ahead(tree: Tree, descent: Descent, config: SearchConfig) -> Tree:
     places = jnp.arange(len(path))
     on_path = places <= depth
     stops = jnp.where(on_path, path // (actions * config.outcomes), 0)  # [D] nodes along it
-    value, prior, visits, total = (
-        at(leaf, stops) for leaf in (tree.value, tree.prior, tree.visits, tree.total)
-    )
-    scores = jax.vmap(puct, in_axes=(0, 0, 0, 0, None))(value, prior, visits, total, config)
-    best = scores.argmax(axis=1)  # [D]
-    turn = jnp.take_along_axis(visits, best[:, None], axis=1)[:, 0].astype(jnp.int32)
-    edges = (stops * actions + best) * config.outcomes + turn % config.outcomes
+    edges = _best_edges(tree, stops, depth, config)
     child = at(tree.child, edges)
     ends = (child == 0) | (child == nodes) | (places == len(path) - 1)
     onward = jnp.where(ends, edges, at(tree.ahead, jnp.where(ends, 0, child)))
@@ -192,6 +189,37 @@ def _look_ahead(tree: Tree, descent: Descent, config: SearchConfig) -> Tree:
     where = jnp.where(on_path, stops, nodes)
     # Nodes on a path differ, but those behind its end are all dropped at the same place.
     return replace(tree, ahead=tree.ahead.at[where].set(ahead, mode="drop"))
+
+
+def _best_edges(tree: Tree, stops: jax.Array, depth: jax.Array, config: SearchConfig) -> jax.Array:
+    """[D] the best edge of each node along a path [D]; any edge behind its end.
+
+    Paths are much shorter than they may be, and scores are most of the work: on a CPU they are
+    found part by part, as far as the longest path goes. A GPU would wait for each part.
+    """
+    most, actions = len(stops), tree.prior.shape[1]
+    size = most if on_gpu() else min(PART, most)
+
+    def find(first: jax.Array, edges: jax.Array) -> jax.Array:
+        here = jax.lax.dynamic_slice_in_dim(stops, first, size)
+        value, prior, visits, total = (
+            at(leaf, here) for leaf in (tree.value, tree.prior, tree.visits, tree.total)
+        )
+        scores = jax.vmap(puct, in_axes=(0, 0, 0, 0, None))(value, prior, visits, total, config)
+        best = scores.argmax(axis=1)
+        turn = jnp.take_along_axis(visits, best[:, None], axis=1)[:, 0].astype(jnp.int32)
+        found = (here * actions + best) * config.outcomes + turn % config.outcomes
+        return jax.lax.dynamic_update_slice_in_dim(edges, found, first, 0)
+
+    if size == most:
+        return find(jnp.int32(0), jnp.zeros_like(stops))
+
+    def more(now: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        first, edges = now
+        return first + size, find(jnp.minimum(first, most - size), edges)
+
+    first = jnp.int32(0), jnp.zeros_like(stops)
+    return jax.lax.while_loop(lambda now: now[0] <= depth, more, first)[1]
 
 
 def _discounts(depths: int, discount: float) -> np.ndarray:

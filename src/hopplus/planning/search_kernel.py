@@ -17,9 +17,9 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax.experimental import pallas as pl
-from jax.experimental.pallas import triton
 
 from hopplus.config import SearchConfig
+from hopplus.devices import spread_by_xla
 from hopplus.kernels import has_room, on_gpu, triton_options
 from hopplus.planning.tree import Leaf, Node, Reached, Tree, puct
 
@@ -224,7 +224,7 @@ def kernel_for(tree: Tree, config: SearchConfig, *, interpret: bool = False) -> 
     depths = tree.path.shape[1]
     kinds = tuple(KINDS.get(str(leaf.dtype), "") for leaf in leaves)
     sizes = tuple(math.prod(leaf.shape[1:]) for leaf in leaves)
-    if not (interpret or on_gpu()) or "" in kinds:
+    if not (interpret or on_gpu()) or spread_by_xla() or "" in kinds:
         return None
     kernel = TreeKernel(nodes, actions, depths, sizes, kinds, config, interpret)
     return kernel if interpret or _has_room(kernel) else None
@@ -281,6 +281,8 @@ def _room(size: int) -> int:
 
 def _read(ref: Any, places: jax.Array, mask: jax.Array) -> jax.Array:
     """Numbers at places where the mask holds, and 0 elsewhere."""
+    from jax.experimental.pallas import triton  # who has no GPU need not have it
+
     return triton.load(ref.at[jnp.where(mask, places, 0)], mask=mask, other=0)
 
 
@@ -288,6 +290,8 @@ def _write(
     ref: Any, places: jax.Array, values: jax.Array, mask: jax.Array, spare: jax.Array | int
 ) -> None:
     """Numbers to places where the mask holds; `spare` is a place that is none of them."""
+    from jax.experimental.pallas import triton
+
     triton.store(ref.at[jnp.where(mask, places, spare)], values, mask=mask)
 
 

@@ -274,10 +274,11 @@ def measure_search(
     compiled = time.perf_counter() - began
     values = [float(run(key).mean()) for run in runs[1:]]
     spent = np.zeros((rounds, len(runs)))
+    keys = jax.block_until_ready([jax.random.fold_in(key, number) for number in range(rounds)])
     for number in range(rounds):
         for which, run in enumerate(runs):
             began = time.perf_counter()
-            jax.block_until_ready(run(jax.random.fold_in(key, number)))
+            jax.block_until_ready(run(keys[number]))
             spent[number, which] = time.perf_counter() - began
     ours_rate, *mctx_rates = (games / np.median(spent, axis=0)).tolist()
     mctx, within = mctx_rates or (None, None)
