@@ -18,7 +18,7 @@ from hopplus.learning.auxiliary.learner import by_set
 from hopplus.learning.auxiliary.learners import AuxiliaryLearners, AuxiliaryState
 from hopplus.learning.auxiliary.transitions import Transitions, transitions_of
 from hopplus.learning.policy_loss import PolicyLoss
-from hopplus.learning.policy_slope import Part, in_form
+from hopplus.learning.policy_slope import Minibatch, in_form
 from hopplus.learning.ppo import Batch, Improved, anneal_entropy, explained, mean_of
 from hopplus.learning.returns import episode_metrics, game_returns, hangs_on_value, worth_later
 from hopplus.learning.search_distillation import distilled, empty_replay
@@ -311,7 +311,7 @@ class Learner:
         """Several passes over the batch in random minibatches, every set of parameters alike."""
         c = self.config
 
-        def step(now: Step, part: Part) -> tuple[Step, Metrics]:
+        def step(now: Step, part: Minibatch) -> tuple[Step, Metrics]:
             params, optimiser = now
             slope, parts = slopes.find(params, part)
             change, optimiser = self.optimiser.update(slope, optimiser, params)
@@ -325,8 +325,8 @@ class Learner:
             rows, aim = given
             part = split_rows(fetched(rows), axis=1)
             other = jax.tree.map(lambda leaf: leaf[::-1], (now[0], part)) if c.lola.step else None
-            axes: Any = Part(None, 0, 0, 0, 0)  # type: ignore[arg-type]
-            now, parts = jax.vmap(step, (0, axes))(now, Part(rows, part, read, aim, other))
+            axes: Any = Minibatch(None, 0, 0, 0, 0)  # type: ignore[arg-type]
+            now, parts = jax.vmap(step, (0, axes))(now, Minibatch(rows, part, read, aim, other))
             names[:] = parts
             return now, jnp.stack(list(parts.values()))  # one copy, and not one for each
 

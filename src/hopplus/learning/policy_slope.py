@@ -20,7 +20,7 @@ Read = Callable[[ActorCritic, Params, Batch], Inputs]  # [M, ...] inputs of the 
 Loss = Callable[[Improved, Batch, Other], tuple[jax.Array, Metrics]]
 
 
-class Part(eqx.Module):
+class Minibatch(eqx.Module):
     """A minibatch, for one set of parameters."""
 
     rows: jax.Array  # [R] int32, which of the batch's
@@ -45,7 +45,7 @@ class PolicySlope(Protocol):
     def aim(self, part: Batch) -> Any:
         """What can be known of a minibatch before anything is learned from the one before."""
 
-    def find(self, improved: Improved, part: "Part") -> tuple[Improved, Metrics]:
+    def find(self, improved: Improved, part: "Minibatch") -> tuple[Improved, Metrics]:
         """The slope, and the named parts of the loss."""
 
 
@@ -76,7 +76,7 @@ class PlainSlope:
     def aim(self, part: Batch) -> None:
         return None
 
-    def find(self, improved: Improved, part: Part) -> tuple[Improved, Metrics]:
+    def find(self, improved: Improved, part: Minibatch) -> tuple[Improved, Metrics]:
         slope_of = jax.value_and_grad(self.loss, has_aux=True)
         (_, parts), slope = slope_of(improved, part.batch, part.other)
         return slope, parts
@@ -109,7 +109,7 @@ class FusedSlope:
     def aim(self, part: Batch) -> jax.Array:
         return loss_weights(part, self.imagined_value_weight, self.entropy_weight)
 
-    def find(self, improved: Improved, part: Part) -> tuple[Improved, Metrics]:
+    def find(self, improved: Improved, part: Minibatch) -> tuple[Improved, Metrics]:
         split, (known, inputs) = improved.policy, part.read
         behind = (split.inside, known, part.rows, part.aim)
         if inputs is not None:

@@ -260,8 +260,8 @@ class PPOKernel:
         error = value - record.returns
         near = record.value + jnp.clip(moved, -c.value_clip, c.value_clip) - record.returns
         errors = jnp.maximum(error**2, near**2)
-        inside = jnp.abs(moved) < c.value_clip
-        by_value = 2 * jnp.where(error**2 >= near**2, error, jnp.where(inside, near, 0.0))
+        free = jnp.abs(moved) < c.value_clip
+        by_value = 2 * jnp.where(error**2 >= near**2, error, jnp.where(free, near, 0.0))
 
         weight = jnp.where(present, kind.weight, 0.0)
         value_weight = jnp.where(valued, kind.value_weight, 0.0)

@@ -108,7 +108,8 @@ class Actor:
         return policy.from_inputs(self.inputs(policy, view, context), view.legal)
 
     def inputs(self, policy: ActorCritic, view: View, context: jax.Array) -> Inputs:
-        """What the policy's first dense layer reads of one view, with the context."""
+        """What the policy's first dense layer reads of one view, with the context: when it plays
+        and when it learns."""
         return policy.inputs(view, context)
 
     def infer(self, params: PlayerParams, memory: Memory, view: View) -> tuple[Memory, jax.Array]:
