@@ -27,7 +27,7 @@ from hopplus.play.trained import Trained
 from hopplus.players.actor import Actor, make_actor
 from hopplus.players.context.casting import CastingContext
 from hopplus.players.context.context import Context
-from hopplus.players.context.types import TypesContext
+from hopplus.players.context.types import Other, TypesContext
 from hopplus.players.planner import Planner
 from hopplus.players.scripted import scripted
 from refusals import refused
@@ -130,18 +130,19 @@ def test_families_and_scripts_in_any_order() -> None:
     slip = LEARNED.types.slip
     even = game.view(second, 1).legal / game.view(second, 1).legal.sum()
     want = []
-    for name, members in zip(names, memory.members, strict=True):
+    for name, members in zip(names, memory.known.members, strict=True):
         script: Any = scripted(name, game)
         count = len(jax.tree.leaves(members)[0][0]) if jax.tree.leaves(members) else 1
         for number in range(count):
             own = jax.tree.map(lambda leaf, number=number: leaf[0, number], members)
             _, chances = script.expected(own, game.view(second, 1))
             want.append((1 - slip) * chances + slip * even)
-    np.testing.assert_allclose(known.expected[0, : len(want)], np.stack(want), atol=1e-6)
+    np.testing.assert_allclose(known.known.expected[0], np.stack(want), atol=1e-6)
     counts = np.array([1, 3, 1, 3])
     assert len(want) == counts.sum()
     for place, first_of in enumerate(np.cumsum(counts) - counts):
-        sure = replace(memory, belief=jnp.full((1, len(want) + 1), -1e9).at[0, first_of].set(0.0))
+        belief = jnp.full((1, len(want)), -1e9).at[0, first_of].set(0.0)
+        sure = replace(memory, known=replace(memory.known, belief=belief))
         cast, _ = context.cast(sure, jax.random.key(0))
         assert cast.name[0] == place
         _, chances = context.rehearse(cast, view)
@@ -201,3 +202,31 @@ def test_the_command(tmp_path: Path, monkeypatch: Any) -> None:
         " --search.simulations 4 --search.others types"
     )
     assert main(adapt.split()) == 0
+
+
+def test_a_stranger_is_played_by_who_is_most_like_it() -> None:
+    """However sure it is that the other is none of the known players."""
+    game = make_game(RULES)
+    context = TypesContext(RULES, LEARNED.types, ("stag", "hare"))
+    view = game.view(played("hare", 1)[0], 0)
+    memory, _ = context.infer((), context.start(), view)
+    for _ in range(40):  # it acts a third likelier by its habits than as a hare hunter
+        chances = jnp.asarray([[0.1, 0.3]])
+        known = replace(memory.known, belief=memory.known.belief + jnp.log(chances))
+        both = memory.stranger.chance + jnp.log(jnp.asarray([[0.3, 0.4]]))
+        memory = Other(known, replace(memory.stranger, chance=both))
+    assert jax.nn.softmax(memory.stranger.chance)[0, 1] > 0.99
+    keys = jax.random.split(jax.random.key(0), 50)
+    cast, _ = jax.vmap(lambda key: context.cast(memory, key))(keys)
+    assert (cast.name == 1).all()
+
+
+def test_who_watches_looks_for_no_strangers() -> None:
+    """Nobody is told of them, and none is cast."""
+    one = trained(LEARNED).playing(make_game(RULES), ASKED)
+    assert isinstance(one, Planner)
+    assert LEARNED.types.strange > 0
+    context = one.actor.context
+    assert isinstance(context, CastingContext)
+    assert isinstance(context.watching, TypesContext)
+    assert context.watching.config.strange == 0

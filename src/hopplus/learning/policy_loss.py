@@ -12,7 +12,7 @@ from hopplus.learning.auxiliary.learners import AuxiliaryLearners
 from hopplus.learning.lola import lola_gain
 from hopplus.learning.policy_slope import FusedSlope, Loss, Other, PlainSlope, PolicySlope
 from hopplus.learning.ppo import Batch, Improved, ppo_loss
-from hopplus.learning.ppo_kernel import MOST_INPUTS, NARROWEST, PPOKernel, unfit
+from hopplus.learning.ppo_kernel import MOST_INPUTS, PPOKernel, unfit
 from hopplus.learning.search_distillation import distillation_loss
 from hopplus.models.nets import ActorCritic, Inputs
 from hopplus.models.part import Metrics
@@ -77,10 +77,9 @@ class PolicyLoss:
         if spread_by_xla():
             return self._left_to_xla("takes the games of a seed on one device", loss)
         if (block := self.kernel.block(rows)) is None:
-            whole = rows % NARROWEST == 0
-            return self._left_to_xla(
-                "has no room on this machine" if whole else f"takes rows in {NARROWEST}s", loss
-            )
+            shared = self.kernel.shares(rows)
+            why = "has no room on this machine" if shared else f"cannot share {rows:,} rows"
+            return self._left_to_xla(why, loss)
         given = (self.first_inputs, entropy_weight, imagined_value_weight)
         return FusedSlope(self.kernel, block, *given)
 

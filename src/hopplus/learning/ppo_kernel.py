@@ -109,11 +109,17 @@ class PPOKernel:
     def block(self, rows: int) -> int | None:
         """How many of a minibatch's rows are taken at a time; None where the chip has no room, or
         they do not come in sixteens, or in numbers that leave most of the chip idle."""
+        return next(
+            (size for size in self.shares(rows) if self.interpret or _fits(self, size)), None
+        )
+
+    def shares(self, rows: int) -> list[int]:
+        """As how many at a time rows can be taken, if there is room: all that is asked of a number
+        of rows, the most first."""
         sizes = [size for size in BLOCKS if rows % size == 0]
         if self.interpret:
-            return sizes[0]
-        fitting = (size for size in sizes if size >= NARROWEST and not _idle(rows // size))
-        return next((size for size in fitting if _fits(self, size)), None)
+            return sizes
+        return [size for size in sizes if size >= NARROWEST and not _idle(rows // size)]
 
     def slope(
         self,

@@ -228,6 +228,8 @@ def with_search(
                 f"--search.others types knows the game that {actor.name} has learned in, and this"
                 " one has other settings"
             )
-        context = CastingContext(actor.context, make_types(game, learned))
+        # Only known players are cast, and nobody is told of strangers.
+        watching = replace(learned, types=replace(learned.types, strange=0.0))
+        context = CastingContext(actor.context, make_types(game, watching))
         actor = replace(actor, context=context)
     return Planner(actor, game, config)

@@ -1,13 +1,18 @@
-"""What does somebody go for, and on what does that hang? Found out in the trial, of anyone.
+"""What somebody goes for, and when: counted in the trial, of players of whom nothing is known.
 
-Nothing is supposed but that it goes for one of a few aims at a time, by the shortest way. How often
-it goes for each is counted under every circumstance, for several kinds of circumstances side by
-side (at any time; after what it went for last; by what the nearest other walks to; ...), and each
-kind is believed by how well it has foretold so far.
+A mixture of context models, as in universal coding. A player is taken to go for one of J aims at a
+time, by the shortest way. Which one is not seen, so that a_j of each act counts for an aim, its
+posterior. Under circumstances c, which n(c) acts were done under, an aim is expected with
+
+    p(j | c) = (n(c, j) + ALIKE p(j)) / (n(c) + ALIKE),    p(j) = (n(j) + FIRST q(j)) / (n + FIRST),
+
+where q is the prior. Several kinds of circumstances are looked at side by side, each with counts of
+its own, and weighed by how likely each has made the acts so far.
 """
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -24,15 +29,15 @@ from hopplus.types import View
 
 TIMES, IDLE, NEAR, FAR = 12, 10, 10, 4  # how many times, waits and distances are told apart
 IN_A_HALF = 0.2  # how likely an aim in one half of the board is beforehand, if others are 1
-AT_FIRST = 1.0  # acts that what is supposed beforehand is worth
-ALIKE = 0.3  # acts that what it does under all circumstances is worth, under any of them
+FIRST = 1.0  # acts that the prior is worth
+ALIKE = 0.3  # acts that all other circumstances are worth, under any
 FORGOTTEN = 0.01  # share with which it may hang on anything from now on
 
 
 class Habits(eqx.Module):
     """What was seen of one player; J aims, E kinds of circumstances, of which there are F."""
 
-    counts: jax.Array  # [F, J] float32, how often it went for each aim under each
+    counts: jax.Array  # [F, J] float32, acts under each that count for each aim
     belief: jax.Array  # [E] float32, log-chances that it hangs on each kind
     now: jax.Array  # [E] int32, under which of the F it acts next
     last: jax.Array  # [] int32, what it probably went for in its last act; J before any
@@ -93,12 +98,12 @@ class HabitReader:
             idle=jnp.full_like(habits.idle, -1),
         )
 
-    def intents(self, view: View) -> Intent:
-        """[J] what it would go for by each aim."""
+    def intents(self, view: View) -> list[Intent]:
+        """[J] what it would go for by each aim, in one."""
         kinds, where = self._aims
         wanted = things(self.game, view) & where[..., None] & kinds[:, None, None]
         nothing = jnp.zeros(self.aims)
-        return Intent(wanted, jnp.zeros(kinds.shape), nothing, nothing)
+        return [Intent(wanted, jnp.zeros(kinds.shape), nothing, nothing)]
 
     def watch(self, habits: Habits, view: View) -> Habits:
         """Under what circumstances it acts next, with its view."""
@@ -131,19 +136,43 @@ class HabitReader:
         each = self._by_kind(habits) * likely
         total = each.sum(axis=1)
         evenly = jnp.full_like(habits.belief, -np.log(len(habits.belief)))
-        aimed = each / total[:, None]
-        belief = shared(habits.belief + jnp.log(total), evenly, FORGOTTEN)
         return replace(
             habits,
-            counts=habits.counts.at[habits.now].add(aimed),
-            belief=belief,
-            last=(jax.nn.softmax(habits.belief) @ aimed).argmax().astype(jnp.int32),
+            counts=habits.counts.at[habits.now].add(each / total[:, None]),
+            belief=shared(habits.belief + jnp.log(total), evenly, FORGOTTEN),
+            last=(jax.nn.softmax(habits.belief) @ each).argmax().astype(jnp.int32),
         )
 
     def _by_kind(self, habits: Habits) -> jax.Array:
         """[E, J] the same as each kind of circumstances has it."""
-        always = _shares(habits.counts[:1], jnp.asarray(self._prior), AT_FIRST)
+        always = _shares(habits.counts[:1], jnp.asarray(self._prior), FIRST)
         return _shares(habits.counts[habits.now], always, ALIKE)
+
+
+@dataclass(frozen=True)
+class NoHabits:
+    """Where nobody is a stranger: no aims."""
+
+    game: Game
+    aims: ClassVar[int] = 0
+
+    def start(self) -> None:
+        return None
+
+    def next_episode(self, habits: Habits | None) -> None:
+        return None
+
+    def intents(self, view: View) -> list[Intent]:
+        return []
+
+    def watch(self, habits: Habits | None, view: View) -> None:
+        return None
+
+    def chances(self, habits: Habits | None) -> jax.Array:
+        return jnp.zeros(0)
+
+    def after(self, habits: Habits | None, likely: jax.Array) -> None:
+        return None
 
 
 def _shares(counts: jax.Array, prior: jax.Array, weight: float) -> jax.Array:

@@ -10,13 +10,14 @@ import jax
 import jax.numpy as jnp
 
 CHAINS = 6  # the longest looks at one less of the last acts
+PASTS = 2 * (2**CHAINS - 1)  # of all chains
 FORGOTTEN = 0.02  # share with which any chain may be the best one from now on
 
 
 class Rhythm(eqx.Module):
     """What was seen of one player."""
 
-    counts: jax.Array  # [CHAINS, 2**CHAINS, 2] float32, acts and rests after each past
+    counts: jax.Array  # [PASTS, 2] float32, acts and rests after each past of each chain
     belief: jax.Array  # [CHAINS] float32, log-chances
     past: jax.Array  # [] int32, a one, and behind it a bit for each of the last acts of the
     # episode, set for a rest
@@ -24,7 +25,7 @@ class Rhythm(eqx.Module):
     @property
     def chances(self) -> jax.Array:
         """[CHAINS] that it rests next, by each of them."""
-        counts = self.counts[jnp.arange(CHAINS), self._pasts]
+        counts = self.counts[self._pasts]
         return counts[:, 1] / counts.sum(axis=1)
 
     @property
@@ -34,15 +35,16 @@ class Rhythm(eqx.Module):
 
     @property
     def _pasts(self) -> jax.Array:
-        """[CHAINS] int32 what each of them looks at: a one, and its bits, or all that there are."""
+        """[CHAINS] int32 the place of what each of them looks at: a one, and its bits or all that
+        there are; behind those of the chains before it."""
         ones = 1 << jnp.arange(CHAINS)
-        return jnp.minimum(self.past, self.past & (ones - 1) | ones)
+        return jnp.minimum(self.past, self.past & (ones - 1) | ones) + 2 * (ones - 1)
 
     def after(self, rests: jax.Array) -> "Rhythm":
         """It rests [] bool, or acts."""
         told = jnp.log(jnp.where(rests, self.chances, 1 - self.chances))
         belief = shared(self.belief + told, jnp.full(CHAINS, -jnp.log(CHAINS)), FORGOTTEN)
-        counts = self.counts.at[jnp.arange(CHAINS), self._pasts, rests.astype(int)].add(1.0)
+        counts = self.counts.at[self._pasts, rests.astype(int)].add(1.0)
         return Rhythm(counts, belief, _cut(self.past << 1 | rests))
 
     def next_episode(self) -> "Rhythm":
@@ -52,7 +54,7 @@ class Rhythm(eqx.Module):
 
 def unknown_rhythm() -> Rhythm:
     """Before anything was seen: half a rest and half an act after every past."""
-    counts = jnp.full((CHAINS, 2**CHAINS, 2), 0.5)
+    counts = jnp.full((PASTS, 2), 0.5)
     return Rhythm(counts, jnp.full(CHAINS, -jnp.log(CHAINS)), jnp.int32(1))
 
 

@@ -9,8 +9,9 @@ foretold by all of them together. Nothing is learned.
 Four things keep strangers from being taken for someone firmly and wrongly: a share of all acts may
 be any, anyone may be someone else from the next act on, and whoever means to move may rest instead,
 by a rhythm that is found out (which is kept apart from who it is, as if one told nothing of the
-other). And anyone may be none of the known players, of whom nothing is known but what it has gone
-for in this trial, and when (`HabitReader`).
+other). And anyone may be none of the known players, of whom no more is known than what it has gone
+for in this trial, and when (`habits.py`). In a search, known players act for the others; strangers
+do not.
 """
 
 from collections.abc import Sequence
@@ -26,7 +27,7 @@ import numpy as np
 from hopplus.config import TypesConfig
 from hopplus.games.game import views
 from hopplus.games.grid import STAY
-from hopplus.players.context.habits import HabitReader, Habits
+from hopplus.players.context.habits import HabitReader, NoHabits
 from hopplus.players.context.reader import GameReader
 from hopplus.players.context.rhythm import Rhythm, shared, unknown_rhythm
 from hopplus.players.player import Player
@@ -42,16 +43,30 @@ LEAST = 1e-4  # chance of an act that nobody would have done
 
 
 class Known(eqx.Module):
-    """What is known of one other; P players that it is held against, of T names."""
+    """What is known of one other as one of the known players; P that it is held against, of T
+    names."""
 
     members: tuple[Memory, ...]  # [T] of [members, ...] what each of them would remember
-    belief: jax.Array  # [P + 1] float32, log-chances that it is like each, or a stranger
-    expected: jax.Array  # [P + J, A] float32, chances of its next act if it is, or goes for each of
-    # a stranger's aims
+    belief: jax.Array  # [P] float32, log-chances that it is like each
+    expected: jax.Array  # [P, A] float32, chances of its next act if it is
     time: jax.Array  # [] float32, of the view by which that is expected; -1 before any
     rhythm: Rhythm
     rests: jax.Array  # [2] float32, log-chances that it never rests, and that it may
-    habits: Habits | None  # if it is a stranger; None where nobody is
+
+
+class Stranger(eqx.Module):
+    """What is known of one other as none of them, with J aims."""
+
+    chance: jax.Array  # [2] float32, log-chances that it is one of them, and that it is none
+    expected: jax.Array  # [J, A] float32, chances of its next act if it goes for each aim
+    habits: Any  # `Habits`, or None where nobody is a stranger
+
+
+class Other(eqx.Module):
+    """One other, as either."""
+
+    known: Known
+    stranger: Stranger
 
 
 class Cast(eqx.Module):
@@ -92,19 +107,16 @@ class TypesContext(GameReader):
 
     @cached_property
     def _prior(self) -> np.ndarray:
-        """[P + 1] log-chances of each before anything was seen: as often as it is drawn; and of a
-        stranger."""
+        """[P] log-chances of each before anything was seen: as often as it is drawn."""
         shares = np.array([one.weight if isinstance(one, Family) else 1 for one in self._scripts])
         counts = np.array(self._counts)
-        known = np.repeat(shares / shares.sum() / counts, counts)
-        if self._habits:
-            known = np.append((1 - self.config.strange) * known, self.config.strange)
-        return np.log(known).astype(np.float32)
+        return np.log(np.repeat(shares / shares.sum() / counts, counts)).astype(np.float32)
 
     @cached_property
-    def _habits(self) -> HabitReader | None:
+    def _habits(self) -> HabitReader | NoHabits:
         """Of strangers, where there may be any."""
-        return HabitReader(self._game) if self.config.strange and self._game.targets else None
+        game = self._game
+        return HabitReader(game) if self.config.strange and game.targets else NoHabits(game)
 
     @property
     def _counts(self) -> list[int]:
@@ -117,30 +129,36 @@ class TypesContext(GameReader):
 
     @property
     def size(self) -> int:
-        return self.others * (self._actions + len(self.names) + bool(self._habits) + 1)
+        return self.others * (self._actions + len(self.names) + 2)
 
     @property
     def carries(self) -> bool:
         return True
 
-    def start(self) -> Known:
+    def start(self) -> Other:
         def begun(one: Scripted, numbers: np.ndarray) -> Memory:
             return jax.vmap(one.member)(jnp.asarray(numbers))
 
         each = zip(self._scripts, self._numbers, strict=True)
-        aims = self._habits.aims if self._habits else 0
         known = Known(
             members=tuple(begun(*one) for one in each),
             belief=jnp.asarray(self._prior),
-            expected=jnp.zeros((sum(self._counts) + aims, self._actions)),
+            expected=jnp.zeros((len(self._prior), self._actions)),
             time=jnp.float32(-1),
             rhythm=unknown_rhythm(),
             rests=jnp.log(jnp.asarray(RESTS)),
-            habits=self._habits.start() if self._habits else None,
         )
-        return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (self.others, *leaf.shape)), known)
+        aims = jnp.zeros((self._habits.aims, self._actions))
+        other = Other(known, Stranger(self._strange, aims, self._habits.start()))
+        return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (self.others, *leaf.shape)), other)
 
-    def carry(self, memory: Known, view: View) -> Known:
+    @property
+    def _strange(self) -> jax.Array:
+        """[2] log-chances of no stranger and of one before anything was seen."""
+        strange = self.config.strange if self._habits.aims else 0.0
+        return jnp.log(jnp.asarray([1 - strange, strange]))
+
+    def carry(self, memory: Other, view: View) -> Other:
         kept, seen = self._learned(memory, view), self._seen(view)
 
         def next_episode(one: Scripted, numbers: np.ndarray, members: Memory) -> Memory:
@@ -150,19 +168,17 @@ class TypesContext(GameReader):
             fresh = jax.vmap(one.member)(jnp.asarray(numbers))
             return jax.tree.map(lambda new, old: jnp.broadcast_to(new, old.shape), fresh, members)
 
-        each = zip(self._scripts, self._numbers, kept.members, strict=True)
-        habits = kept.habits
-        if self._habits and habits:
-            habits = self._habits.next_episode(habits)
-        return replace(
-            kept,
+        known, stranger = kept.known, kept.stranger
+        each = zip(self._scripts, self._numbers, known.members, strict=True)
+        known = replace(
+            known,
             members=tuple(next_episode(*one) for one in each),
-            time=jnp.full_like(kept.time, -1),
-            rhythm=kept.rhythm.next_episode(),
-            habits=habits,
+            time=jnp.full_like(known.time, -1),
+            rhythm=known.rhythm.next_episode(),
         )
+        return Other(known, replace(stranger, habits=self._habits.next_episode(stranger.habits)))
 
-    def infer(self, params: Params, memory: Known, view: View) -> tuple[Known, jax.Array]:
+    def infer(self, params: Params, memory: Other, view: View) -> tuple[Other, jax.Array]:
         kept = self._learned(memory, view)
         there = (view.planes[..., 1 : self.others + 1] > 0).any(axis=(0, 1))
         kept = jax.vmap(self._await)(kept, self._seen(view), there)
@@ -174,12 +190,12 @@ class TypesContext(GameReader):
     def foretold(self, context: jax.Array) -> jax.Array:
         return self.about_others(context)[:, : self._actions]
 
-    def cast(self, memory: Known, key: jax.Array) -> tuple[Cast, jax.Array]:
+    def cast(self, memory: Other, key: jax.Array) -> tuple[Cast, jax.Array]:
         ends = np.cumsum(self._counts)
         first = ends - self._counts
 
         def draw(known: Known, key: jax.Array) -> tuple[Known, jax.Array]:
-            chosen = jax.random.categorical(key, known.belief[: ends[-1]])  # whose acts are known
+            chosen = jax.random.categorical(key, known.belief)
             name = (chosen >= ends).sum()
             places = [
                 jnp.clip(chosen - begin, 0, end - begin - 1)
@@ -189,12 +205,13 @@ class TypesContext(GameReader):
                 jax.tree.map(lambda leaf, place=place: leaf[place][None], one)
                 for one, place in zip(known.members, places, strict=True)
             )
-            expected, belief = known.expected[chosen][None], jnp.zeros(1)
-            alone = replace(known, members=members, belief=belief, expected=expected, habits=None)
-            return alone, name
+            one = replace(
+                known, members=members, belief=jnp.zeros(1), expected=known.expected[chosen][None]
+            )
+            return one, name
 
-        cast = Cast(*jax.vmap(draw)(memory, jax.random.split(key, self.others)))
-        return cast, jax.vmap(self._acts)(cast.known)
+        cast = Cast(*jax.vmap(draw)(memory.known, jax.random.split(key, self.others)))
+        return cast, jax.vmap(self._known_acts)(cast.known)
 
     def rehearse(self, cast: Cast, view: View) -> tuple[Cast, jax.Array]:
         def after(known: Known, name: jax.Array, act: jax.Array, view: View) -> Known:
@@ -216,7 +233,7 @@ class TypesContext(GameReader):
 
         acts, seen = view.last_actions[1:], self._seen(view)
         known = jax.vmap(after)(cast.known, cast.name, acts, seen)
-        return Cast(known, cast.name), jax.vmap(self._acts)(known)
+        return Cast(known, cast.name), jax.vmap(self._known_acts)(known)
 
     def _seen(self, view: View) -> View:
         """[N - 1, ...] what the others see."""
@@ -224,13 +241,12 @@ class TypesContext(GameReader):
         others: View = jax.tree.map(lambda leaf: leaf[1:], everyone)
         return others
 
-    def _await(self, known: Known, view: View, there: jax.Array) -> Known:
-        """What an other would do now with this view, if it is like each."""
+    def _await(self, other: Other, view: View, there: jax.Array) -> Other:
+        """What an other would do now with this view, if it is like each or has each aim."""
+        known, stranger = other.known, other.stranger
         members, about = self._about_to(known.members, self._counts, view)
-        habits = known.habits
-        if self._habits and habits:
-            habits = self._habits.watch(habits, view)
-            about = [*about, self._habits.intents(view)]
+        habits = self._habits.watch(stranger.habits, view)
+        about += self._habits.intents(view)
         families = [one for one in about if isinstance(one, Intent)]
         if families:  # all members of all of them look for their ways at once
             intents = jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *families)
@@ -240,8 +256,12 @@ class TypesContext(GameReader):
         slip = self.config.slip
         expected = (1 - slip) * jnp.concatenate(chances) + slip * uniform(view.legal)
         # Who has gone home notices what the rest do, and keeps it for the next episode.
-        expected = jnp.where(there, expected, known.expected)
-        return replace(known, members=members, expected=expected, time=view.time, habits=habits)
+        each = jnp.concatenate([known.expected, stranger.expected])
+        expected, aimed = jnp.split(jnp.where(there, expected, each), [len(known.expected)])
+        return Other(
+            replace(known, members=members, expected=expected, time=view.time),
+            replace(stranger, expected=aimed, habits=habits),
+        )
 
     def _about_to(
         self, members: tuple[Memory, ...], counts: Sequence[int], view: View
@@ -265,37 +285,47 @@ class TypesContext(GameReader):
         family = Devoted(self._game)  # all of them do it alike
         return jax.vmap(lambda intent: family.carry_out(view, intent)[0])(intents)
 
-    def _learned(self, memory: Known, view: View) -> Known:
+    def _learned(self, memory: Other, view: View) -> Other:
         """What is known of the others after their last acts, if these are what was awaited: who is
         not asked for a while, as one that has left may not be, has missed some."""
         step = view.time * self._game.horizon
 
-        def of(known: Known, act: jax.Array) -> Known:
-            ways = self._ways(known)[:, :, jnp.maximum(act, 0)]  # [2, P + J]
-            each = jnp.maximum(jax.nn.softmax(known.rests) @ ways, LEAST)
-            both = jnp.maximum(ways @ self._weights(known), LEAST)
-            prior, change, habits = jnp.asarray(self._prior), self.config.change, known.habits
-            if self._habits and habits:
-                each, aimed = jnp.split(each, [sum(self._counts)])
-                each = jnp.append(each, self._habits.chances(habits) @ aimed)
-                habits = self._habits.after(habits, aimed)
-            after = replace(
-                known,
-                belief=shared(known.belief + jnp.log(each), prior, change),
-                rhythm=known.rhythm.after(act == STAY),
-                rests=shared(known.rests + jnp.log(both), jnp.log(jnp.asarray(RESTS)), UNSURE),
-                habits=habits,
-            )
+        def of(other: Other, act: jax.Array) -> Other:
+            known = other.known
             awaited = jnp.abs(step - known.time * self._game.horizon - 1) < 0.5
             acted = (act >= 0) & (known.time >= 0) & awaited
-            return jax.tree.map(lambda a, b: jnp.where(acted, a, b), after, known)
+            after = self._after(other, jnp.maximum(act, 0))
+            return jax.tree.map(lambda a, b: jnp.where(acted, a, b), after, other)
 
         return jax.vmap(of)(memory, view.last_actions[1:])
 
-    def _ways(self, known: Known) -> jax.Array:
-        """[2, P + J, A] chances of an other's next act if it is like each, and never rests, or
-        may."""
-        plain = known.expected
+    def _after(self, other: Other, act: jax.Array) -> Other:
+        """What is known of one other that has acted."""
+        known, stranger = other.known, other.stranger
+        rests, belief = jax.nn.softmax(known.rests), jax.nn.softmax(known.belief)
+        ways = self._ways(known, known.expected)[:, :, act]  # [2, P]
+        aimed = self._ways(known, stranger.expected)[:, :, act]  # [2, J]
+        aims = self._habits.chances(stranger.habits)
+        by_both = jnp.stack([ways @ belief, aimed @ aims], axis=1)  # [2, 2]
+        each, alike = jnp.maximum(rests @ ways, LEAST), jnp.maximum(rests @ by_both, LEAST)
+        resting = jnp.maximum(by_both @ jax.nn.softmax(stranger.chance), LEAST)
+        prior, change = jnp.asarray(self._prior), self.config.change
+        return Other(
+            replace(
+                known,
+                belief=shared(known.belief + jnp.log(each), prior, change),
+                rhythm=known.rhythm.after(act == STAY),
+                rests=shared(known.rests + jnp.log(resting), jnp.log(jnp.asarray(RESTS)), UNSURE),
+            ),
+            replace(
+                stranger,
+                chance=shared(stranger.chance + jnp.log(alike), self._strange, change),
+                habits=self._habits.after(stranger.habits, jnp.maximum(rests @ aimed, LEAST)),
+            ),
+        )
+
+    def _ways(self, known: Known, plain: jax.Array) -> jax.Array:
+        """[2, P, A] chances [P, A] of an other's next act, if it never rests, and if it may."""
         if not self.config.rhythm:
             return jnp.stack([plain, plain])
         rest = known.rhythm.chance
@@ -305,25 +335,27 @@ class TypesContext(GameReader):
         means_to_stay = plain[:, STAY] >= 0.5
         return jnp.stack([plain, jnp.where(means_to_stay[:, None], plain, resting)])
 
-    def _told(self, known: Known) -> jax.Array:
-        """[A + T + 1 + 1] of one other: its next act, its name, whether it is a stranger, if anyone
-        may be, and whether it rests at times."""
+    def _told(self, other: Other) -> jax.Array:
+        """[A + T + 1 + 1] of one other: its next act, its name, whether it is a stranger, and
+        whether it rests at times."""
+        known, stranger = other.known, other.stranger
         belief, rests = jax.nn.softmax(known.belief), jax.nn.softmax(known.rests)
-        ends = np.cumsum([*self._counts, *[1] * bool(self._habits)])
-        named = jnp.diff(jnp.cumsum(belief)[ends - 1], prepend=0.0)
-        return jnp.concatenate([self._acts(known), named, rests[1:]])
+        known_one, strange = jax.nn.softmax(stranger.chance)
+        ends = np.cumsum(self._counts)
+        named = known_one * jnp.diff(jnp.cumsum(belief)[ends - 1], prepend=0.0)
+        aims = self._habits.chances(stranger.habits)
+        acts = known_one * self._known_acts(known)
+        acts += strange * self._acts(known, stranger.expected, aims)
+        return jnp.concatenate([acts, named, strange[None], rests[1:]])
 
-    def _acts(self, known: Known) -> jax.Array:
-        """[A] how likely an other is to act so next."""
-        rests, weights = jax.nn.softmax(known.rests), self._weights(known)
-        return jnp.einsum("r,rpa,p->a", rests, self._ways(known), weights, precision="highest")
+    def _known_acts(self, known: Known) -> jax.Array:
+        """[A] how likely a known player is to act so next."""
+        return self._acts(known, known.expected, jax.nn.softmax(known.belief))
 
-    def _weights(self, known: Known) -> jax.Array:
-        """[P + J] how likely it is to be like each, or a stranger who goes for each aim."""
-        belief = jax.nn.softmax(known.belief)
-        if not self._habits or not known.habits:
-            return belief
-        return jnp.concatenate([belief[:-1], belief[-1] * self._habits.chances(known.habits)])
+    def _acts(self, known: Known, expected: jax.Array, weights: jax.Array) -> jax.Array:
+        """[A] how likely an other is to act so next, by chances [P, A] with weights [P]."""
+        rests, ways = jax.nn.softmax(known.rests), self._ways(known, expected)
+        return jnp.einsum("r,rpa,p->a", rests, ways, weights, precision="highest")
 
 
 def foretells(one: Player) -> bool:
