@@ -27,7 +27,8 @@ from hopplus.play.trained import Trained
 from hopplus.players.actor import Actor, make_actor
 from hopplus.players.context.casting import CastingContext
 from hopplus.players.context.context import Context
-from hopplus.players.context.types import Other, TypesContext
+from hopplus.players.context.known import Other
+from hopplus.players.context.types import TypesContext
 from hopplus.players.planner import Planner
 from hopplus.players.scripted import scripted
 from refusals import refused

@@ -19,7 +19,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -28,8 +27,9 @@ from hopplus.config import TypesConfig
 from hopplus.games.game import views
 from hopplus.games.grid import STAY
 from hopplus.players.context.habits import HabitReader, NoHabits
+from hopplus.players.context.known import Cast, Known, Other, Stranger
 from hopplus.players.context.reader import GameReader
-from hopplus.players.context.rhythm import Rhythm, shared, unknown_rhythm
+from hopplus.players.context.rhythm import shared, unknown_rhythm
 from hopplus.players.player import Player
 from hopplus.players.scripted import Scripted, scripted
 from hopplus.players.scripted.families import Devoted
@@ -40,40 +40,6 @@ from hopplus.types import Memory, Params, View
 RESTS = (0.9, 0.1)  # chances beforehand that an other never rests but where it means to, or may
 UNSURE = 0.01  # share with which either may be so from now on
 LEAST = 1e-4  # chance of an act that nobody would have done
-
-
-class Known(eqx.Module):
-    """What is known of one other as one of the known players; P that it is held against, of T
-    names."""
-
-    members: tuple[Memory, ...]  # [T] of [members, ...] what each of them would remember
-    belief: jax.Array  # [P] float32, log-chances that it is like each
-    expected: jax.Array  # [P, A] float32, chances of its next act if it is
-    time: jax.Array  # [] float32, of the view by which that is expected; -1 before any
-    rhythm: Rhythm
-    rests: jax.Array  # [2] float32, log-chances that it never rests, and that it may
-
-
-class Stranger(eqx.Module):
-    """What is known of one other as none of them, with J aims."""
-
-    chance: jax.Array  # [2] float32, log-chances that it is one of them, and that it is none
-    expected: jax.Array  # [J, A] float32, chances of its next act if it goes for each aim
-    habits: Any  # `Habits`, or None where nobody is a stranger
-
-
-class Other(eqx.Module):
-    """One other, as either."""
-
-    known: Known
-    stranger: Stranger
-
-
-class Cast(eqx.Module):
-    """Players drawn for the N - 1 others."""
-
-    known: Known  # [N - 1, ...] one member of each name, of whom P = 1 is held against
-    name: jax.Array  # [N - 1] int32, the number of the one who plays
 
 
 @dataclass(frozen=True)
