@@ -305,7 +305,7 @@ class ActorCritic(eqx.Module):
     def from_inputs(self, inputs: Inputs, legal: jax.Array) -> tuple[jax.Array, jax.Array]:
         """The same of what its first dense layer reads, and what is legal [A]."""
         features = features_of(self.body, inputs)
-        # One product for both heads: beside starting it, what it multiplies costs a GPU nothing.
+        # One product for both heads: next to starting it, what it multiplies costs a GPU nothing.
         heads = jnp.concatenate([self.policy.weight, self.value.weight], axis=1)
         said = features @ heads + jnp.concatenate([self.policy.bias, self.value.bias])
         logits = jnp.where(legal, said[:-1], -jnp.inf)

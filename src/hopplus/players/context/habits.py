@@ -23,7 +23,7 @@ from hopplus.games.game import Game
 from hopplus.players.context.rhythm import shared
 from hopplus.players.scripted.families import Devoted
 from hopplus.players.scripted.family import Intent, halves
-from hopplus.players.scripted.pursuits import pursuits
+from hopplus.players.scripted.pursuits import nearest_pursuit
 from hopplus.players.taking import no_things, takes, things
 from hopplus.types import View
 
@@ -109,12 +109,8 @@ class HabitReader:
         """Under what circumstances it acts next, with its view."""
         took = takes(self.game, habits.things, view)[0].any()
         idle = jnp.where(took, 0, habits.idle + 1)
-        left, called, far = pursuits(self.game, view)
-        nearest, kinds, most = far.argmin(), len(self.game.targets), sum(self.game.shape[:2])
-        walks = left[nearest]
-        first = jnp.where(walks < 0, 2 * most, walks).argmin()
-        walked = jnp.where((walks >= 0).any(), jnp.asarray(called)[nearest, first], kinds)
-        near = far.min()
+        walked, near = nearest_pursuit(self.game, view)
+        most = sum(self.game.shape[:2])
         here = [
             0,
             habits.last,

@@ -20,7 +20,7 @@ from hopplus.players.scripted.family import (
     others,
     whole,
 )
-from hopplus.players.scripted.pursuits import pursuits
+from hopplus.players.scripted.pursuits import nearest_pursuit
 from hopplus.players.scripted.weighing import Weighing
 from hopplus.players.taking import no_things, takes
 from hopplus.types import View
@@ -105,14 +105,10 @@ class Follower(Family):
     about: ClassVar[str] = "goes for what the nearest other walks to, if within a drawn distance"
 
     def intend(self, numbers: jax.Array, kept: Kept, view: View) -> Intent:
-        left_over, called, far = pursuits(self.game, view)
-        nearest = far.argmin()
-        left = left_over[nearest]
-        seen = jnp.where(left < 0, 2 * sum(self.game.shape[:2]), left).argmin()
         # A coin of its own that it goes for is followed by going for one's own.
-        kind = jnp.asarray(called)[nearest, seen]
+        kind, far = nearest_pursuit(self.game, view)
         aims = jnp.asarray(self.aims[:-1])
-        follows = (left >= 0).any() & (far.min() <= whole(numbers[1], 1, 2 * self.reach))
+        follows = (kind < aims.shape[1]) & (far <= whole(numbers[1], 1, 2 * self.reach))
         return self.after(
             view, jnp.where(follows, aims[aims[:, kind].argmax()], self.aim(numbers[0]))
         )

@@ -40,3 +40,13 @@ def pursuits(game: Game, view: View) -> Pursuits:
     left = jnp.where((left_over < came_from) | tried, left_over, -1)
     called = np.array([kinds_seen(game, 1 + other) for other in range(game.seats - 1)])
     return Pursuits(left, called, far)
+
+
+def nearest_pursuit(game: Game, view: View) -> tuple[jax.Array, jax.Array]:
+    """[] int32 what kind of thing the nearest other goes for, as that one calls it, or K for none;
+    and [] int32 how far away that one is."""
+    left, called, far = pursuits(game, view)
+    nearest = far.argmin()
+    own = left[nearest]  # [K]
+    kind = jnp.where(own < 0, 2 * sum(game.shape[:2]), own).argmin()
+    return jnp.where((own >= 0).any(), jnp.asarray(called)[nearest, kind], len(own)), far.min()
