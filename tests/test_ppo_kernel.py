@@ -53,6 +53,7 @@ CASES = {
     "all inside": small("ppo"),
     "one set, three layers": small("ppo-shared", net=replace(NET, layers=3)),
     "one layer": small("ppo", net=replace(NET, layers=1)),
+    "more hidden than heads": small("ppo", net=replace(NET, hidden=32)),
     "too many inputs": small("ppo", game=StagHuntConfig(size=5, seats=2)),
     "not flat": small("ppo", net=replace(NET, kind="centred")),
     "a kernel before it": small("ppo", net=replace(NET, kind="conv", channels=2)),
