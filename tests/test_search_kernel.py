@@ -11,7 +11,7 @@ import pytest
 from hopplus.config import SearchConfig
 from hopplus.planning import search as module
 from hopplus.planning import search_kernel
-from hopplus.planning.search_kernel import PLACES, kernel_for
+from hopplus.planning.search_kernel import PLACES, TreeKernel, kernel_for
 from hopplus.planning.tree import Leaf, Reached, plant
 from test_search_oracle import ACTIONS, DRAWS, ROOTS, tables
 
@@ -129,14 +129,43 @@ def test_where_there_is_no_gpu_xla_has_it() -> None:
 
 
 def test_a_gpu_is_given_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lowered for one, which takes none to be there: nothing in it is unknown to its compiler."""
-    problem, config = tables(0.1), SearchConfig(simulations=20, outcomes=2)
+    """Lowered for one, which takes none to be there: nothing in it is unknown to its compiler, and
+    what is compiled to see whether there is room is the kernel that is then taken."""
+    tried, taken = [], []
+
+    def lowered(function: Any, *shapes: Any) -> str:
+        traced = jax.jit(function).trace(*shapes)
+        return traced.lower(lowering_platforms=("cuda",)).as_text()
+
+    def has_room(function: Any, *shapes: Any) -> bool:
+        assert "xla.gpu.triton" in lowered(function, *shapes)
+        tried.append(shapes)
+        return True
+
+    def grown(kernel: TreeKernel, *given: Any) -> Any:
+        taken.append(jax.tree.map(jax.typeof, given[:3]))
+        return grow(kernel, *given)
+
+    grow = TreeKernel.grow
+    search_kernel._has_room.cache_clear()
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
-    monkeypatch.setattr(search_kernel, "has_room", lambda *_: True)
+    monkeypatch.setattr(search_kernel, "has_room", has_room)
+    problem, config = tables(0.1), SearchConfig(simulations=20, outcomes=2)
 
-    def grow(state: jax.Array) -> Any:
-        draws = jnp.zeros(20, jnp.int32)
-        return module.search(problem.recurrent_fn, state, problem.leaf(state), draws, config)
+    def look(state: jax.Array) -> Any:
+        """Nodes hold a flag beside the state."""
 
-    traced = jax.jit(jax.vmap(grow)).trace(jnp.arange(ROOTS))
-    assert "xla.gpu.triton" in traced.lower(lowering_platforms=("cuda",)).as_text()
+        def recurrent_fn(node: Any, action: jax.Array, chance: jax.Array) -> Reached:
+            reached = problem.recurrent_fn(node[0], action, chance)
+            return Reached((reached.node, ~node[1]), reached.leaf, reached.reward, reached.ended)
+
+        root, draws = (state, jnp.bool_(True)), jnp.zeros(20, jnp.int32)
+        return module.search(recurrent_fn, root, problem.leaf(state), draws, config)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(TreeKernel, "grow", grown)
+        jax.eval_shape(look, jnp.int32(0))
+    assert "xla.gpu.triton" in lowered(jax.vmap(look), jnp.arange(ROOTS))
+    assert len(tried) == 1
+    for one, other in zip(jax.tree.leaves(tried[0][:3]), jax.tree.leaves(taken[0]), strict=True):
+        assert (one.shape, one.dtype) == (other.shape, other.dtype)

@@ -18,6 +18,7 @@ import numpy as np
 from hopplus.config import SearchConfig
 from hopplus.kernels import on_gpu
 from hopplus.lookup import at
+from hopplus.planning.packing import Packing
 from hopplus.planning.search_kernel import Growing, TreeKernel, kernel_for
 from hopplus.planning.tree import Leaf, Node, Reached, RecurrentFn, Tree, mean_value, plant, puct
 
@@ -77,8 +78,8 @@ def one_step(
 def grown(recurrent_fn: RecurrentFn, tree: Tree, chance: Any, config: SearchConfig) -> Tree:
     """A tree of a root alone after [S, ...] simulations."""
     given = jnp.arange(1, len(jax.tree.leaves(chance)[0]) + 1), chance
-    if kernel := kernel_for(tree, config):
-        return _grown_by(kernel, recurrent_fn, tree, given)
+    if found := kernel_for(tree, config):
+        return _grown_by(*found, recurrent_fn, tree, given)
 
     def simulate(tree: Tree, now: tuple[jax.Array, Any]) -> tuple[Tree, None]:
         return _grow(recurrent_fn, tree, *now, config), None
@@ -87,7 +88,11 @@ def grown(recurrent_fn: RecurrentFn, tree: Tree, chance: Any, config: SearchConf
 
 
 def _grown_by(
-    kernel: TreeKernel, recurrent_fn: RecurrentFn, tree: Tree, given: tuple[jax.Array, Any]
+    kernel: TreeKernel,
+    packing: Packing,
+    recurrent_fn: RecurrentFn,
+    tree: Tree,
+    given: tuple[jax.Array, Any],
 ) -> Tree:
     """The same by a kernel."""
 
@@ -95,11 +100,13 @@ def _grown_by(
         new, chance = now
         action = growing.edge[0] // kernel.config.outcomes % kernel.actions
         with jax.named_scope("expand"):
-            reached = recurrent_fn(kernel.node(growing, tree), action, chance)
+            reached = recurrent_fn(packing.unpack(growing.node), action, chance)
+            node = packing.pack(reached.node)
         with jax.named_scope("backup"):
-            return kernel.grow(growing, new, reached), None
+            return kernel.grow(growing, new, node, reached), None
 
-    return kernel.tree(jax.lax.scan(simulate, kernel.begin(tree), given)[0], tree)
+    growing = jax.lax.scan(simulate, kernel.begin(tree, packing), given)[0]
+    return kernel.tree(growing, packing)
 
 
 def _grow(
