@@ -5,6 +5,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from hopplus.kernels import on_gpu
 from hopplus.models.part import Metrics
 from hopplus.types import Trajectory
 
@@ -14,7 +15,13 @@ AT_ONCE = 16  # steps that a GPU takes in one kernel
 def unrolled(steps: int) -> int:
     """How many steps of a loop over so many are written out: on a GPU each turn of a loop costs as
     much as all of what is done in it here; on a CPU nothing."""
-    return 1 if jax.default_backend() == "cpu" else min(steps, AT_ONCE)
+    return min(steps, AT_ONCE) if on_gpu() else 1
+
+
+def apart(arrays: Any) -> Any:
+    """The same, written down on a GPU: its kernel for steps that are written out would else have in
+    it whatever comes before and behind, once for each of them, and compile for many seconds."""
+    return jax.lax.optimization_barrier(arrays) if on_gpu() else arrays
 
 
 def lambda_returns(
@@ -43,8 +50,8 @@ def lambda_returns(
         return gained, gained
 
     beyond = jnp.where(valued[-1], value[-1], 0.0)
-    given = (reward, value[1:], mix_next, discount)
-    return jax.lax.scan(step, beyond, given, reverse=True, unroll=unrolled(len(reward)))[1]
+    given = apart((beyond, (reward, value[1:], mix_next, discount)))
+    return apart(jax.lax.scan(step, *given, reverse=True, unroll=unrolled(len(reward)))[1])
 
 
 def game_returns(

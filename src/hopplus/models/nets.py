@@ -166,8 +166,13 @@ def dense_layers(body: Body) -> tuple[Linear, ...]:
 
 def features_of(body: Body, inputs: Inputs) -> jax.Array:
     """[hidden] what the dense layers make of their inputs."""
+    return features_above(body, weighed(inputs, first_layer(body).weight))
+
+
+def features_above(body: Body, product: jax.Array) -> jax.Array:
+    """The same from the product with the weights of the first layer."""
     first, *others = dense_layers(body)
-    features = jax.nn.relu(weighed(inputs, first.weight) + first.bias)
+    features = jax.nn.relu(product + first.bias)
     for layer in others:
         features = jax.nn.relu(layer(features))
     return features
@@ -304,7 +309,10 @@ class ActorCritic(eqx.Module):
 
     def from_inputs(self, inputs: Inputs, legal: jax.Array) -> tuple[jax.Array, jax.Array]:
         """The same of what its first dense layer reads, and what is legal [A]."""
-        features = features_of(self.body, inputs)
+        return self.from_features(features_of(self.body, inputs), legal)
+
+    def from_features(self, features: jax.Array, legal: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """The same of what the body makes of that."""
         # One product for both heads: next to starting it, what it multiplies costs a GPU nothing.
         heads = jnp.concatenate([self.policy.weight, self.value.weight], axis=1)
         said = features @ heads + jnp.concatenate([self.policy.bias, self.value.bias])

@@ -10,7 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from hopplus.config import NetConfig
-from hopplus.models.nets import Body, Linear, Mlp, last_actions, make_body
+from hopplus.models.nets import Body, Linear, Mlp, dense_layers, last_actions, make_body
+from hopplus.models.one_product import OverView, inputs_size, rows_to, together
 from hopplus.models.part import Metrics
 from hopplus.types import Params, Sample, View, ViewShape
 
@@ -81,25 +82,32 @@ def predictor(models: OpponentModel, shape: tuple[int, ...], seats: int, actions
         return lambda view, legal, goals: jax.vmap(OpponentModel.__call__)(
             models, others_views(view, legal), goals
         )
-    # Dense layers over another's view are dense layers over this one with their weights turned;
-    # turning weights costs nothing compared to turning views, and all models then read one input.
-    first, *above = models.body.dense.layers
+    say = together(over_view(models, shape, seats, actions))
+    return lambda view, legal, goals: say(view, (legal, goals))[0]
+
+
+def over_view(models: OpponentModel, shape: tuple[int, ...], seats: int, actions: int) -> OverView:
+    """All models, of dense layers, over the view of the seat whose they are; they are given what is
+    legal [N, A] and goals [N - 1, G].
+
+    Dense layers over another's view are dense layers over this one with their weights turned;
+    turning weights costs nothing compared to turning views, and all models then read one input.
+    """
+    first, *above = dense_layers(models.body)
     read = [_read_by(place, shape, seats, actions) for place in range(1, seats)]
     # Side by side, [I, N - 1, H], as one product with them reads them: a loop would move them again
     # at every step.
     turned = jnp.stack([first.weight[place, order] for place, order in enumerate(read)], axis=1)
-    size = len(read[0])
-    flat = turned.reshape(size, -1)
+    size, hidden = len(read[0]), turned.shape[1:]
 
-    def predict(view: View, legal: jax.Array, goals: jax.Array) -> jax.Array:
-        seen = jnp.concatenate([view.planes.reshape(-1), view.time[None], last_actions(view)])
+    def say(product: jax.Array, legal: jax.Array, goals: jax.Array) -> jax.Array:
         of_goals = jnp.einsum("jg,jgh->jh", goals, first.weight[:, size:])
-        x = (seen @ flat).reshape(turned.shape[1:]) + of_goals + first.bias
+        x = product.reshape(hidden) + of_goals + first.bias
         for layer in [*above, models.head]:
             x = jnp.einsum("ji,jio->jo", jax.nn.relu(x), layer.weight) + layer.bias
         return jax.nn.log_softmax(jnp.where(legal[1:], x, -jnp.inf))
 
-    return predict
+    return OverView(rows_to(inputs_size(shape, seats, actions), turned.reshape(size, -1)), say)
 
 
 def _read_by(place: int, shape: tuple[int, ...], seats: int, actions: int) -> np.ndarray:

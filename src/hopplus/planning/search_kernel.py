@@ -28,7 +28,7 @@ from hopplus.kernels import has_room, on_gpu, triton_options
 from hopplus.planning.packing import Packing, lines, packing_of
 from hopplus.planning.tree import Leaf, Reached, Tree, puct
 
-PLACES = 16  # of a path that are looked at together
+PLACES = 8  # of a path that are looked at together
 AT_ONCE = 1024  # words of a node that are copied together
 
 
@@ -39,7 +39,7 @@ class Growing(eqx.Module):
     nodes: jax.Array  # [M * words] int32
     scores: jax.Array  # [M * F] float32: visits, total and prior [A], reward [A * K], value
     links: jax.Array  # [M * I] int32: child [A * K], ahead, depth
-    path: jax.Array  # [M * D] int32
+    back: jax.Array  # [M * D] int32: edges from the node to the root, the last first
     node: jax.Array  # [words, and room behind them] int32, that node
     edge: jax.Array  # [1] int32
 
@@ -83,7 +83,7 @@ class TreeKernel:
             nodes=only_root(root, self.words),
             scores=only_root(jnp.concatenate(unknown), self.scores),
             links=only_root(jnp.concatenate(links), self.links),
-            path=tree.path.reshape(-1),
+            back=tree.path.reshape(-1),
             node=jnp.pad(root, (0, room_of(self.words) - len(root))),
             edge=tree.ahead[:1],
         )
@@ -94,6 +94,8 @@ class TreeKernel:
         links = growing.links.reshape(self.nodes, -1)
         visits, total, prior, reward, value = _parts(rows, *[self.actions] * 3, self.edges, 1)
         child, ahead, depth = _parts(links, self.edges, 1, 1)
+        back = growing.back.reshape(self.nodes, -1)
+        places = jnp.maximum(depth - 1 - jnp.arange(self.depths), 0)
         return Tree(
             nodes=jax.vmap(packing.unpack)(growing.nodes.reshape(self.nodes, -1)),
             value=value[:, 0],
@@ -102,7 +104,7 @@ class TreeKernel:
             total=total,
             child=child.reshape(-1),
             reward=reward.reshape(-1),
-            path=growing.path.reshape(self.nodes, -1),
+            path=jnp.take_along_axis(back, places, axis=1),
             depth=depth[:, 0],
             ahead=ahead[:, 0],
         )
@@ -129,7 +131,7 @@ class TreeKernel:
         """The path is gone up from its end, some places at a time; whatever is read has not been
         written before, as both are the same arrays."""
         new_ref, value_ref, reward_ref, ended_ref, prior_ref, made = refs[:6]
-        nodes_ref, scores, links, paths = refs[6:10]
+        nodes_ref, scores, links, ways = refs[6:10]
         out = Growing(*refs[10:])
         c, nodes, outcomes, row = self.config, self.nodes, self.config.outcomes, self.edges
         rewards_at, value_at = 3 * self.actions, 3 * self.actions + row
@@ -160,19 +162,22 @@ class TreeKernel:
         worth = jnp.where(apart >= 0, jnp.exp(jnp.maximum(apart, 0.0) * discount), 0.0)
         worth_behind = jnp.exp((steps + 1).astype(jnp.float32) * discount)
 
-        def climb(number: jax.Array, behind: Any) -> Any:
-            later_return, later_ahead, _ = behind  # of the place behind these
-            places = depth - number * PLACES - steps
-            here, before = places >= 0, (places >= 0) & (places < depth)
-            own = parent * self.depths + places
-            path = jnp.where(places == depth, edge, _read(paths, own, before))
-            not_last = before & (places + 1 < depth)
-            onto = jnp.where(places + 1 == depth, edge, _read(paths, own + 1, not_last))
+        def climb(number: jax.Array, later: Any) -> Any:
+            later_return, later_ahead, _ = later  # of the place behind these
+            far = number * PLACES + steps  # from the end
+            places = depth - far
+            here, before = places >= 0, (places >= 0) & (far > 0)
+            # Read without knowing how deep the node is: that comes from memory, too.
+            own = parent * self.depths + far
+            path = _read(ways, own - 1, (far > 0) & (far <= self.depths))
+            path = jnp.where(far == 0, edge, jnp.where(here, path, 0))
+            onto = _read(ways, own - 2, (far > 1) & (far <= self.depths))
+            onto = jnp.where(far == 1, edge, jnp.where(here, onto, 0))
             stops = _over(path, row)  # nodes along it; the root behind its end
             acts = _over(path - stops * row, outcomes)
             its_scores, its_links = stops * self.scores, stops * self.links
             gains = _read(scores, its_scores + rewards_at + path - stops * row, before)
-            gains = jnp.where(places == depth, last_gain, gains)
+            gains = jnp.where(far == 0, last_gain, gains)
             returns = (worth * gains).sum(axis=1) + worth_behind * later_return
 
             there = here[:, None] & inside  # [D, A]
@@ -186,17 +191,21 @@ class TreeKernel:
             values = _read(scores, its_scores + value_at, here)
             over_places = jax.vmap(puct, in_axes=(0, 0, 0, 0, None))
             best = jnp.argmax(over_places(values, prior, visits, total, c), axis=1)  # [D]
-            behind_best = best * outcomes
-            if outcomes > 1:
-                turn = jnp.where(actions == best[:, None], visits, 0.0).sum(axis=1)
-                behind_best += jax.lax.rem(turn.astype(jnp.int32), jnp.full_like(best, outcomes))
-            edges = stops * row + behind_best
-            child = _read(links, its_links + behind_best, here)
+            is_best = actions == best[:, None]
+            if outcomes == 1:  # all are read while scores are, as the best is known only after
+                edges = stops * row + best
+                child = _read(links, its_links[:, None] + actions, there)
+                child = jnp.where(is_best, child, 0).sum(axis=1)
+            else:
+                turn = jnp.where(is_best, visits, 0.0).sum(axis=1).astype(jnp.int32)
+                behind = best * outcomes + jax.lax.rem(turn, jnp.full_like(best, outcomes))
+                edges = stops * row + behind
+                child = _read(links, its_links + behind, here)
             child = jnp.where(edges == edge, leads_to, child)
             ends = (child == 0) | (child == nodes) | (places == self.depths - 1)
             onward = _read(links, child * self.links + ahead_at, here & ~ends)
             onward = jnp.where(ends, edges, jnp.where(child == new, new_ahead, onward))
-            stays = (places < depth) & (child == _over(onto, row))
+            stays = (far > 0) & (child == _over(onto, row))
             # A descent leaves the path at the nearest step, from here to its end, that does not
             # stay on it.
             leaves = jnp.where((apart >= 0) & ~stays, steps, -1).max(axis=1)
@@ -208,7 +217,7 @@ class TreeKernel:
                 taken = jnp.where(took, numbers, 0.0).sum(axis=1)
                 _write(out.scores, its_scores + begin + acts, taken, here, spare)
             _write(out.links, its_links + ahead_at, ahead, here, new * self.links + ahead_at)
-            _write(out.path, new * self.depths + places, path, here, 0)
+            _write(out.back, new * self.depths + far, path, here & (far < self.depths), 0)
             first = steps == PLACES - 1
             root = jnp.where(places == 0, ahead, 0).sum()
             return jnp.where(first, returns, 0.0).sum(), jnp.where(first, ahead, 0).sum(), root
@@ -261,7 +270,7 @@ def _has_room(kernel: TreeKernel) -> bool:
         nodes=shape(kernel.nodes * kernel.words, whole),
         scores=shape(kernel.nodes * kernel.scores),
         links=shape(kernel.nodes * kernel.links, whole),
-        path=shape(kernel.nodes * kernel.depths, whole),
+        back=shape(kernel.nodes * kernel.depths, whole),
         node=shape(room_of(kernel.words), whole),
         edge=shape(1, whole),
     )

@@ -110,7 +110,11 @@ class Actor:
     def inputs(self, policy: ActorCritic, view: View, context: jax.Array) -> Inputs:
         """What the policy's first dense layer reads of one view, with the context: when it plays
         and when it learns."""
-        return policy.inputs(view, context)
+        return policy.inputs(view, self.told(context))
+
+    def told(self, context: jax.Array) -> jax.Array:
+        """What the policy is told of the context."""
+        return context
 
     def infer(self, params: PlayerParams, memory: Memory, view: View) -> tuple[Memory, jax.Array]:
         """The memory after a view, and the context."""

@@ -11,7 +11,10 @@ import jax.numpy as jnp
 from hopplus.config import ConfigError, SearchConfig, TrainConfig, check
 from hopplus.games import make_game
 from hopplus.games.game import Game, check_board
-from hopplus.models.opponent import others_views, predictor
+from hopplus.kernels import on_gpu
+from hopplus.models.nets import Mlp
+from hopplus.models.one_product import policy_over_view, together
+from hopplus.models.opponent import others_views, over_view, predictor
 from hopplus.models.sampling import draw, drawn_by
 from hopplus.models.world import board_of
 from hopplus.planning.dynamics import (
@@ -38,6 +41,8 @@ from hopplus.types import Act, Memory, View
 # [N - 1, A] log-probabilities of what the others do, from an observation, what is inferred and
 # goals
 Others = Callable[[Observation, jax.Array, jax.Array], jax.Array]
+# What is thought of a place, and the probabilities of what the others do there, from the same
+Judge = Callable[[Observation, jax.Array, jax.Array], tuple[Leaf, jax.Array]]
 
 
 class Thought(eqx.Module):
@@ -113,9 +118,8 @@ class Planner(Around):
         observation = observe(self.game, view)
         embedding = self.dynamics(params).enter(observation)
         goals = self.actor.context.about_others(inferred)
-        others = jnp.exp(self._others(params)(observation, inferred, goals))
-        thought = Thought(embedding, memory, inferred, goals, others, depth=jnp.int32(0))
-        return thought, self._leaf(params, view, inferred)
+        leaf, others = self._judge(params)(observation, inferred, goals)
+        return Thought(embedding, memory, inferred, goals, others, depth=jnp.int32(0)), leaf
 
     def supposing(self, player_params: PlayerParams, root: Thought, key: jax.Array) -> Thought:
         """The root of one tree: with the goals that are drawn for it, where there are chances of
@@ -140,26 +144,55 @@ class Planner(Around):
     def recurrent_fn(self, player_params: PlayerParams) -> RecurrentFn:
         """How a thought leads to another."""
         dynamics, every = self.dynamics(player_params), self.config.infer_every
-        others = self._others(player_params)
+        judge = self._judge(player_params)
 
         def recurrent_fn(thought: Thought, action: jax.Array, chance: Chance) -> Reached:
             joint = jnp.append(action, drawn_by(chance.others, thought.others))
             embedding, transition = dynamics.simulate(thought.embedding, joint, chance.world)
+            if on_gpu():  # once, and not wherever something of it is read
+                embedding = jax.lax.optimization_barrier(embedding)
             observation, depth = dynamics.observation(embedding), thought.depth + 1
             memory, inferred, goals = thought.memory, thought.inferred, thought.goals
             if every:
                 memory, fresh = self.actor.infer(player_params, memory, observation.view)
                 inferred = jnp.where(depth % every == 0, fresh, inferred)
                 goals = self.actor.context.about_others(inferred)
-            leaf = self._leaf(player_params, observation.view, inferred)
-            if self.actor.context.casts:
-                cast, next_acts = self.actor.context.rehearse(thought.cast, observation.view)
-            else:
-                cast, next_acts = (), jnp.exp(others(observation, inferred, goals))
+            leaf, next_acts = judge(observation, inferred, goals)
+            cast = thought.cast
+            if self.actor.context.casts:  # and what models say is not asked for
+                cast, next_acts = self.actor.context.rehearse(cast, observation.view)
             after = Thought(embedding, memory, inferred, goals, next_acts, depth, cast)
             return Reached(after, leaf, transition.reward[0], transition.ended)
 
         return recurrent_fn
+
+    def _judge(self, player_params: PlayerParams) -> Judge:
+        """Both, for many places: on a GPU with one product for the first layers of policy and
+        models, where these are dense. Cores do two products side by side."""
+        policy, models, game = player_params.policy, player_params.opponents, self.game
+        dense = models is not None and {type(policy.body), type(models.body)} == {Mlp}
+        if models is None or not dense or not on_gpu():
+            others = self._others(player_params)
+
+            def one_by_one(
+                observation: Observation, inferred: jax.Array, goals: jax.Array
+            ) -> tuple[Leaf, jax.Array]:
+                leaf = self._leaf(player_params, observation.view, inferred)
+                return leaf, jnp.exp(others(observation, inferred, goals))
+
+            return one_by_one
+
+        board = game.shape, game.seats, len(game.action_names)
+        say = together(policy_over_view(policy, *board), over_view(models, *board))
+
+        def at_once(
+            observation: Observation, inferred: jax.Array, goals: jax.Array
+        ) -> tuple[Leaf, jax.Array]:
+            view, legal = observation.view, observation.legal
+            leaf, others = say(view, (view.legal, self.actor.told(inferred)), (legal, goals))
+            return Leaf(*leaf), jnp.exp(others)
+
+        return at_once
 
     def _leaf(self, player_params: PlayerParams, view: View, inferred: jax.Array) -> Leaf:
         return Leaf(*self.actor.policy_and_value(player_params.policy, view, inferred))
