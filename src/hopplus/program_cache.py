@@ -29,6 +29,7 @@ from hopplus.runtime import cache_folder
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 SWITCH = "HOPPLUS_PROGRAMS"  # an environment variable: 0 keeps and reads nothing, 1 on any device
+TRIED = ("cpu", "gpu")
 ENDING = ".program"
 MOST_FILES, MOST_BYTES = 64, 512 * 2**20  # those that were not used for longest go first
 HEAD = b"hopplus program 1\n"
@@ -49,9 +50,8 @@ class KeptProgram:
     def __init__(self, name: str, *made_of: Any) -> None:
         """`made_of` is all that the program depends on, but for the source of this package."""
         self.path: Path | None = None
-        self.why_not = f"{SWITCH} is 0, as it is by default elsewhere than on CPU"
-        # On GPU the same should do, but nobody has tried.
-        if os.environ.get(SWITCH, str(int(jax.default_backend() == "cpu"))) == "0":
+        self.why_not = f"{SWITCH} is 0, as it is by default where nobody has tried"
+        if os.environ.get(SWITCH, str(int(jax.default_backend() in TRIED))) == "0":
             return
         try:
             self.path = programs_folder() / f"{name}-{fingerprint(name, *made_of)}{ENDING}"

@@ -23,6 +23,7 @@ from hopplus.learning.ppo import Batch, Improved, anneal_entropy, explained, mea
 from hopplus.learning.returns import episode_metrics, game_returns, hangs_on_value, worth_later
 from hopplus.learning.search_distillation import distilled, empty_replay
 from hopplus.learning.social_rewards import SocialRewards, shared_reward
+from hopplus.lookup import along
 from hopplus.models.part import Metrics
 from hopplus.play.lineup import Lineup
 from hopplus.play.rollout import Play, rollout, start
@@ -213,7 +214,7 @@ class Learner:
         social, smoothed, metrics = self.social(param_sets, trajectory, now.smoothed, now.updates)
         batch = self.batch(acting, plays, trajectory, social)
         metrics["explained"] = jax.vmap(explained)(batch.value, batch.returns, batch.present)
-        known = self.unfinished(plays, trajectory), trajectory.present[:, :, self.seats]
+        known = self.unfinished(plays, trajectory), along(trajectory.present, self.seats, 2)
         metrics["real/unfinished"] = jax.vmap(mean_of)(*by_set(known, len(self.auxiliary.seats)))
         param_sets, auxiliary, lessons, found = self.auxiliary.learn(
             param_sets,
@@ -250,12 +251,14 @@ class Learner:
         with `social` [T, B, n] rewards, if there are any."""
         c, seats = self.config, self.seats
         seen = jax.vmap(jax.vmap(lambda state: views(self.game, state)))(trajectory.state)
-        last = jax.tree.map(lambda leaf: leaf[:, seats], plays.view)
+        act = trajectory.act
+        last = along(plays.view, seats, 1)
         value_after = self.actor.values(param_sets, plays.memory[self.learning], last)  # [B, n]
-        value = jnp.concatenate([trajectory.act.value[:, :, seats], value_after[None]])
+        value = jnp.concatenate([along(act.value, seats, 2), value_after[None]])
         present_after = jax.vmap(self.game.present)(plays.state)
-        present = jnp.concatenate([trajectory.present, present_after[None]])[:, :, seats]
-        reward = self.credit(trajectory.outcome.reward, c.prosociality)[:, :, seats]
+        present = jnp.concatenate([trajectory.present, present_after[None]])
+        present = along(present, seats, 2)
+        reward = along(self.credit(trajectory.outcome.reward, c.prosociality), seats, 2)
         reward = reward if social is None else reward + social
         # Who goes on gaining after it has left has a value then, too.
         valued = jnp.ones_like(present) if c.gains_after_leaving else present
@@ -272,16 +275,16 @@ class Learner:
                 "episode": jnp.broadcast_to(trajectory.episode[..., None], shape),
             }
         steps = Batch(
-            view=jax.tree.map(lambda leaf: leaf[:, :, seats], seen),
-            inferred=trajectory.act.inferred[:, :, seats, : self.actor.context.size],
-            action=trajectory.act.action[:, :, seats],
-            log_prob=trajectory.act.log_prob[:, :, seats],
+            view=along(seen, seats, 2),
+            inferred=along(act.inferred[..., : self.actor.context.size], seats, 2),
+            action=along(act.action, seats, 2),
+            log_prob=along(act.log_prob, seats, 2),
             value=value[:-1],
             reward=reward,
             returns=returns,
             present=present[:-1] & counted,
             valued=valued[:-1] & counted,
-            aim=trajectory.act.logits[:, :, seats] if self.search else None,
+            aim=along(act.logits, seats, 2) if self.search else None,
             **remembered,
         )
         count = 1 if self.actor.shares_params else len(seats)
@@ -295,7 +298,7 @@ class Learner:
 
     def unfinished(self, plays: Play, trajectory: Trajectory) -> jax.Array:
         """[T, B, n] bool, the return of a step hangs on the value at the end of the unroll."""
-        present = jax.vmap(self.game.present)(plays.state)[:, self.seats]
+        present = along(jax.vmap(self.game.present)(plays.state), self.seats, 1)
         worth = self.worth_later(plays, trajectory)
         return hangs_on_value(worth, present | self.config.gains_after_leaving)
 

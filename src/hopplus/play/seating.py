@@ -15,6 +15,7 @@ import numpy as np
 
 from hopplus.config import MIXED, ConfigError
 from hopplus.games.game import Game
+from hopplus.lookup import along
 from hopplus.players.mixture import Mixture
 from hopplus.players.player import Listener, Player, alike
 from hopplus.players.scripted import scripted
@@ -72,7 +73,7 @@ class Seating:
         for player, seats in self.groups:
             if isinstance(player, Mixture):
                 choice = choice.at[seats].set(
-                    jax.vmap(player.draw, in_axes=(0, None))(keys[seats], absent)
+                    jax.vmap(player.draw, in_axes=(0, None))(along(keys, seats), absent)
                 )
         return choice
 
@@ -83,7 +84,7 @@ class Seating:
         who = jnp.where(drawn, choice, -1)
         around = self._around(who)
         return tuple(
-            jax.vmap(lambda others: player.meet(player.start(), others))(around[seats])  # noqa: B023
+            jax.vmap(lambda others: player.meet(player.start(), others))(along(around, seats))  # noqa: B023
             for player, seats in self.groups
         )
 
@@ -93,9 +94,7 @@ class Seating:
         """The memories before the trial's next episode, from those at the end of the last one and
         what everyone sees then [N, ...]; it is asked for only if someone cares."""
         return tuple(
-            jax.vmap(player.carry)(kept, jax.tree.map(lambda leaf: leaf[seats], seen()))  # noqa: B023
-            if player.carries
-            else fresh
+            jax.vmap(player.carry)(kept, along(seen(), seats)) if player.carries else fresh
             for (player, seats), kept, fresh in zip(
                 self.groups, memory, self.start(choice), strict=True
             )
@@ -113,19 +112,21 @@ class Seating:
         mixtures sits there [N]."""
         memories, acts = [], []
         for (player, seats), own, kept in zip(self.groups, params, memory, strict=True):
-            seen = jax.tree.map(lambda leaf: leaf[seats], views)  # noqa: B023
-            chosen = (choice[seats],) if isinstance(player, Mixture) else ()
-            given = (kept, seen, keys[seats], *chosen)
+            chosen = (along(choice, seats),) if isinstance(player, Mixture) else ()
+            given = (kept, along(views, seats), along(keys, seats), *chosen)
             axes = (None if player.shares_params else 0, *(0 for _ in given))
             own = jax.tree.map(lambda leaf: leaf[0], own) if player.shares_params else own
             kept, act = jax.vmap(player.act, in_axes=axes)(own, *given)
             memories.append(kept)
             acts.append(act)
         order = np.argsort(np.concatenate([seats for _, seats in self.groups]))
-        joined: Act = jax.tree.map(lambda *leaves: jnp.concatenate(leaves)[order], *alike(acts))
+        together = jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *alike(acts))
+        joined: Act = along(together, order)
         after = self._around(joined.goal)
         memories = [
-            jax.vmap(player.overhear)(kept, after[seats]) if isinstance(player, Listener) else kept
+            jax.vmap(player.overhear)(kept, along(after, seats))
+            if isinstance(player, Listener)
+            else kept
             for (player, seats), kept in zip(self.groups, memories, strict=True)
         ]
         return tuple(memories), joined
