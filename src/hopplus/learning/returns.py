@@ -50,8 +50,9 @@ def lambda_returns(
         return gained, gained
 
     beyond = jnp.where(valued[-1], value[-1], 0.0)
-    given = apart((beyond, (reward, value[1:], mix_next, discount)))
-    return apart(jax.lax.scan(step, *given, reverse=True, unroll=unrolled(len(reward)))[1])
+    beyond, given = apart((beyond, (reward, value[1:], mix_next, discount)))
+    unroll = unrolled(len(reward))
+    return apart(jax.lax.scan(step, beyond, given, reverse=True, unroll=unroll)[1])
 
 
 def game_returns(
