@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -13,17 +14,62 @@ from hopplus.diagnosis.player_faults import DeafActor
 from hopplus.games import make_game
 from hopplus.games.game import views
 from hopplus.models import one_product
+from hopplus.models.nets import ActorCritic, Inputs
 from hopplus.planning.dynamics import observe
 from hopplus.players import planner as module
 from hopplus.players.actor import Actor, make_actor
 from hopplus.players.planner import Planner
+from hopplus.types import View
 from tiny_hop_plus import CONFIG, jit
 from tiny_search import mind_of
 
 PLACES = 5
-GOALS = replace(CONFIG, parts=("opponent", "goal"), opponent=OpponentLearnerConfig(net=CONFIG.net))
+
+
+class Blind(Actor):
+    """Of one's own, with a policy that reads something else."""
+
+    def inputs(self, policy: ActorCritic, view: View, context: jax.Array) -> Inputs:
+        dark = replace(view, planes=jnp.zeros_like(view.planes))
+        return super().inputs(policy, dark, context)
+
+
+class Bold(Actor):
+    """Whose value is not the network's."""
+
+    def policy_and_value(
+        self, policy: ActorCritic, view: View, context: jax.Array
+    ) -> tuple[jax.Array, jax.Array]:
+        prior, value = super().policy_and_value(policy, view, context)
+        return prior, value + 1
+
+
+def models_of(net: NetConfig) -> OpponentLearnerConfig:
+    return OpponentLearnerConfig(net=net)
+
+
+GOALS = replace(CONFIG, parts=("opponent", "goal"), opponent=models_of(CONFIG.net))
+ALONE = replace(GOALS, parts=("opponent",))
 FOUR = replace(GOALS.game, seats=4, size=4, obstacles=2, stags=2, horizon=9)
-WIDER = NetConfig(hidden=12, layers=3)
+AT_ONCE = {
+    "goals": GOALS,
+    "no goals": ALONE,
+    "last actions": replace(GOALS, last_actions=True),
+    "memory": replace(ALONE, memory=MemoryConfig(kind="episode", size=5)),
+    "four": replace(GOALS, game=FOUR, opponent=models_of(NetConfig(hidden=12, layers=3))),
+}
+OTHERS = [NetConfig(kind=kind, hidden=8, channels=4) for kind in ("conv", "centred", "walking")]
+APART = {
+    **{f"{net.kind} policy": replace(GOALS, net=net) for net in OTHERS},
+    **{f"{net.kind} models": replace(GOALS, opponent=models_of(net)) for net in OTHERS},
+}
+
+
+def planner_of(config: TrainConfig, kind: type[Actor] = Actor) -> Planner:
+    game = make_game(config.game)
+    made = make_actor("one", game, config)
+    made = kind(**{name: getattr(made, name) for name in Actor.__dataclass_fields__})
+    return Planner(made, game, SearchConfig(simulations=4))
 
 
 def judged(
@@ -53,49 +99,29 @@ def judged(
         return jax.device_get(jit(jax.vmap(judge))(keys, inferred)), put
 
 
-@pytest.mark.parametrize(
-    ("config", "actor"),
-    [
-        (GOALS, Actor),
-        (replace(GOALS, parts=("opponent",)), Actor),
-        (replace(GOALS, last_actions=True), Actor),
-        (replace(GOALS, parts=("opponent",), memory=MemoryConfig(kind="episode", size=5)), Actor),
-        (replace(GOALS, game=FOUR, opponent=OpponentLearnerConfig(net=WIDER)), Actor),
-        (GOALS, DeafActor),
-    ],
-    ids=["goals", "alone", "last-actions", "memory", "four", "deaf"],
-)
-def test_policy_and_models_say_the_same(
-    config: TrainConfig, actor: type[Actor], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Of goals, of last actions, of a memory, with more seats and other sizes, and nothing."""
-    game = make_game(config.game)
-    made = make_actor("one", game, config)
-    made = actor(**{name: getattr(made, name) for name in Actor.__dataclass_fields__})
-    planner = Planner(made, game, SearchConfig(simulations=4))
-    apart, put = judged(planner, monkeypatch, gpu=False)
-    assert not put
-    at_once, put = judged(planner, monkeypatch, gpu=True)
-    assert put == [2]
-    for one, other in zip(jax.tree.leaves(at_once), jax.tree.leaves(apart), strict=True):
+def assert_near(some: Any, others: Any) -> None:
+    for one, other in zip(jax.tree.leaves(some), jax.tree.leaves(others), strict=True):
         assert one.shape[0] == PLACES
         np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("kind", ["conv", "centred", "walking"])
-@pytest.mark.parametrize("whose", ["policy", "models"])
-def test_others_than_dense_layers_are_left_apart(
-    kind: Any, whose: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Either network's being of another kind is enough."""
-    net = NetConfig(kind=kind, hidden=8, channels=4)
-    config = replace(GOALS, net=net) if whose == "policy" else replace(GOALS)
-    if whose == "models":
-        config = replace(config, opponent=OpponentLearnerConfig(net=net))
-    game = make_game(config.game)
-    planner = Planner(make_actor("one", game, config), game, SearchConfig(simulations=4))
+@pytest.mark.parametrize("what", [*AT_ONCE, "deaf"])
+def test_policy_and_models_say_the_same(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of goals, of last actions, of a memory, with more seats and other sizes, and nothing."""
+    kind = DeafActor if what == "deaf" else Actor
+    planner = planner_of(AT_ONCE.get(what, GOALS), kind)
+    apart, put = judged(planner, monkeypatch, gpu=False)
+    assert not put
+    at_once, put = judged(planner, monkeypatch, gpu=True)
+    assert put == [2]
+    assert_near(at_once, apart)
+
+
+@pytest.mark.parametrize("what", [*APART, "blind", "bold"])
+def test_what_reads_otherwise_is_left_apart(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Either network's not being of dense layers is enough, and so is a player of one's own."""
+    kind = {"blind": Blind, "bold": Bold}.get(what, Actor)
+    planner = planner_of(APART.get(what, GOALS), kind)
     found, put = judged(planner, monkeypatch, gpu=True)
     assert not put
-    apart, _ = judged(planner, monkeypatch, gpu=False)
-    for one, other in zip(jax.tree.leaves(found), jax.tree.leaves(apart), strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5)
+    assert_near(found, judged(planner, monkeypatch, gpu=False)[0])

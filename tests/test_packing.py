@@ -38,6 +38,33 @@ def test_what_is_read_is_what_was_written(name: str) -> None:
             assert np.asarray(one).tobytes() == np.asarray(other).tobytes()
 
 
+@pytest.mark.parametrize(
+    ("kind", "given"),
+    [
+        ("float32", "int32"),
+        ("float32", "bool"),
+        ("int32", "int8"),
+        ("int32", "bool"),
+        ("uint32", "uint8"),
+    ],
+)
+def test_others_are_made_like_the_first(kind: str, given: str) -> None:
+    """As writing them into arrays would: a game's step may come to other kinds of numbers than what
+    is seen, or to one number for all."""
+    first = (jnp.zeros(3, kind), jnp.zeros(2, bool), jnp.float32(0))
+    later = (jnp.array([0, 2, 4]).astype(given), jnp.array([True, False]), jnp.float32(7))
+    packing = packing_of(first)
+    assert packing is not None
+    for node in (later, (later[0][2], *later[1:])):
+        expected = [
+            jnp.zeros((1, *one.shape), one.dtype).at[0].set(other)[0]
+            for one, other in zip(first, node, strict=True)
+        ]
+        for one, other in zip(packing.unpack(packing.pack(node)), expected, strict=True):
+            assert one.dtype == other.dtype
+            np.testing.assert_array_equal(one, other)
+
+
 def test_what_is_no_word_has_no_packing() -> None:
     assert packing_of((jnp.zeros(2), jax.random.key(0))) is None
     assert packing_of(jnp.zeros(2, jnp.bfloat16)) is None

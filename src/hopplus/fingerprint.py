@@ -29,6 +29,8 @@ from hopplus.runtime import STARTED
 PACKAGE = Path(__file__).resolve().parent
 # Programs depend on these, whose versions tell what is in them.
 VERSIONED = ("jax", "jaxlib", "equinox", "optax", "numpy")
+# Where there is a GPU, one of these compiles for it.
+COMPILERS = [f"jax-{kind}-{part}" for kind in ("cuda12", "cuda13") for part in ("pjrt", "plugin")]
 TRUSTED = {"hopplus", *VERSIONED, *sys.stdlib_module_names}
 SITE = Path(jax.__file__).resolve().parents[1]
 NO_PROGRAM = ("cli", "api", "report", "runs")  # which no program is traced from
@@ -68,13 +70,22 @@ def surroundings() -> dict[str, Any]:
     }
     return {
         "source": source_hash(PACKAGE),
-        "versions": {name: metadata.version(name) for name in VERSIONED} | {"python": sys.version},
+        "versions": {name: _version(name) for name in (*VERSIONED, *COMPILERS)},
+        "python": sys.version,
         "settings": settings,
         "flags": {name: os.environ.get(name, "") for name in ("XLA_FLAGS", "LIBTPU_INIT_ARGS")},
         "machine": (platform.system(), platform.machine(), _cpu(), os.cpu_count()),
         "backend": (jax.default_backend(), devices[0].client.platform_version),
         "devices": [one.device_kind for one in devices],
     }
+
+
+def _version(name: str) -> str | None:
+    """Of a distribution, where it is installed."""
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
 
 
 def source_hash(package: Path, since: float = STARTED) -> str:

@@ -7,6 +7,8 @@ from typing import Any
 
 import jax
 
+failures: list[str] = []  # of kernels that this process did not get to compile
+
 
 def on_gpu() -> bool:
     return jax.default_backend() == "gpu"
@@ -18,10 +20,15 @@ def has_room(function: Callable[..., Any], *shapes: Any) -> bool:
     try:
         jax.jit(function).lower(*shapes).compile()
     except Exception as error:  # as many kinds of them as there are compilers
-        if "RESOURCE_EXHAUSTED" not in str(error):
+        if not is_out_of_memory(error):
+            failures.append(str(error))
             warnings.warn(f"a kernel does not compile, XLA's are taken: {error}", stacklevel=2)
         return False
     return True
+
+
+def is_out_of_memory(error: Exception) -> bool:
+    return "RESOURCE_EXHAUSTED" in str(error)
 
 
 def triton_options(warps: int) -> dict[str, Any]:

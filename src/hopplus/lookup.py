@@ -16,8 +16,8 @@ def at(table: jax.Array, where: Any) -> jax.Array:
 def along(tree: Any, places: np.ndarray, axis: int = 0) -> Any:
     """Of every array the entries at places along an axis that are known beforehand. Where they are
     in a row, and above all where they are all there are, nothing has to be read one by one."""
-    first, last = int(places[0]), int(places[-1]) + 1
-    in_a_row = np.array_equal(places, np.arange(first, last))
+    first, last = (int(places[0]), int(places[-1]) + 1) if len(places) else (0, 0)
+    in_a_row = first >= 0 and np.array_equal(places, np.arange(first, last))
 
     def part(leaf: jax.Array) -> jax.Array:
         if in_a_row:

@@ -25,6 +25,7 @@ import numpy as np
 from jax.experimental import serialize_executable
 
 from hopplus.fingerprint import NoFingerprint, fingerprint
+from hopplus.kernels import failures, is_out_of_memory
 from hopplus.runtime import cache_folder
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -73,20 +74,22 @@ class KeptProgram:
             )
         except FileNotFoundError:
             return None
-        except Exception:  # by whatever means a file can be wrong
-            with suppress(OSError):
-                self.path.unlink()
+        except Exception as error:  # by whatever means a file can be wrong
+            if not is_out_of_memory(error):
+                with suppress(OSError):
+                    self.path.unlink()
             return None
         with suppress(OSError):
             os.utime(self.path)  # it was used just now
         return program
 
     def compiled(self, lowered: jax.stages.Lowered) -> jax.stages.Compiled:
-        """Compile a program, and keep it if that is possible."""
+        """Compile a program, and keep it if that is possible. One that lacks a kernel, for whatever
+        went wrong this time, is not what others should find."""
         before = _found.count
         program = lowered.compile()
         # What XLA has read from JAX's cache it cannot write once more: functions are missing then.
-        if self.path is not None and _found.count == before:
+        if self.path is not None and not failures and _found.count == before:
             with suppress(Exception):  # some have no form to be kept in, and disks are full
                 content = _packed(program)
                 _write(self.path, HEAD + hashlib.sha256(content).digest() + content)

@@ -249,15 +249,13 @@ class Learner:
     ) -> Batch:
         """The steps of the learning seats, [sets, M, ...]: each set of parameters with its own;
         with `social` [T, B, n] rewards, if there are any."""
-        c, seats = self.config, self.seats
+        c, seats, act = self.config, self.seats, trajectory.act
         seen = jax.vmap(jax.vmap(lambda state: views(self.game, state)))(trajectory.state)
-        act = trajectory.act
         last = along(plays.view, seats, 1)
         value_after = self.actor.values(param_sets, plays.memory[self.learning], last)  # [B, n]
         value = jnp.concatenate([along(act.value, seats, 2), value_after[None]])
         present_after = jax.vmap(self.game.present)(plays.state)
-        present = jnp.concatenate([trajectory.present, present_after[None]])
-        present = along(present, seats, 2)
+        present = along(jnp.concatenate([trajectory.present, present_after[None]]), seats, 2)
         reward = along(self.credit(trajectory.outcome.reward, c.prosociality), seats, 2)
         reward = reward if social is None else reward + social
         # Who goes on gaining after it has left has a value then, too.
@@ -287,14 +285,13 @@ class Learner:
             aim=along(act.logits, seats, 2) if self.search else None,
             **remembered,
         )
-        count = 1 if self.actor.shares_params else len(seats)
-        return self.assemble(steps, count)
+        return self.assemble(steps, 1 if self.actor.shares_params else len(seats))
 
     def worth_later(self, plays: Play, trajectory: Trajectory) -> jax.Array:
         """[T, B] what comes after each step is worth at it."""
         episode_next = jnp.concatenate([trajectory.episode, plays.episode[None]])[1:]
-        c, done = self.config, trajectory.outcome.done
-        return worth_later(done, self.discount, episode_next, c.trial_discount)
+        done, later = trajectory.outcome.done, self.config.trial_discount
+        return worth_later(done, self.discount, episode_next, later)
 
     def unfinished(self, plays: Play, trajectory: Trajectory) -> jax.Array:
         """[T, B, n] bool, the return of a step hangs on the value at the end of the unroll."""

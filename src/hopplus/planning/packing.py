@@ -31,11 +31,11 @@ class Packing:
         return lines(-(-flags // BITS) + sum(self._sizes(*WHOLE, *SMALL)))
 
     def pack(self, node: Node) -> jax.Array:
-        """[words] int32"""
-        kept = zip(jax.tree.leaves(node), self.kinds, strict=True)
+        """[words] int32, of a node whose arrays are made like those of the first, as writing into
+        arrays does."""
         flags, others = [], []
-        for leaf, kind in kept:
-            flat = leaf.reshape(-1)
+        for leaf, shape, kind in zip(jax.tree.leaves(node), self.shapes, self.kinds, strict=True):
+            flat = jnp.broadcast_to(leaf, shape).astype(kind).reshape(-1)
             if kind == "bool":
                 flags.append(flat)
             elif kind in WHOLE:

@@ -171,7 +171,7 @@ class Planner(Around):
         models, where these are dense. Cores do two products side by side."""
         policy, models, game = player_params.policy, player_params.opponents, self.game
         dense = models is not None and {type(policy.body), type(models.body)} == {Mlp}
-        if models is None or not dense or not on_gpu():
+        if models is None or not dense or not on_gpu() or not self._needs_both:
             others = self._others(player_params)
 
             def one_by_one(
@@ -193,6 +193,14 @@ class Planner(Around):
             return Leaf(*leaf), jnp.exp(others)
 
         return at_once
+
+    @property
+    def _needs_both(self) -> bool:
+        """Whether models are asked at every place, and the policy reads there what all do."""
+        kind = type(self.actor)
+        reads_the_same = kind.policy_and_value is Actor.policy_and_value
+        reads_the_same &= kind.inputs is Actor.inputs
+        return reads_the_same and not self.actor.context.casts
 
     def _leaf(self, player_params: PlayerParams, view: View, inferred: jax.Array) -> Leaf:
         return Leaf(*self.actor.policy_and_value(player_params.policy, view, inferred))
