@@ -20,6 +20,7 @@ from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as Spec
 
 from hopplus.config import ConfigError, check
+from hopplus.runtime import cores, cores_as_devices
 
 Tree = TypeVar("Tree")
 Count: TypeAlias = int | Literal["all"]
@@ -46,10 +47,17 @@ def _find(count: Count) -> tuple[jax.Device, ...]:
     alone = not jax.distributed.is_initialized()
     if count == 1 and alone:
         return ()  # as without the option; JAX need not even have started
+    if alone:  # a process of several has one device, unless it was told otherwise
+        cores_as_devices(cores() if count == "all" else count)
     there = jax.devices()
     wanted = len(there) if count == "all" else count
     check(wanted >= 1, "--devices", count, "all, or 1 or more")
     if wanted > len(there):
+        if alone and there[0].platform == "cpu" and cores() >= wanted > len(there) == 1:
+            raise ConfigError(
+                f"--devices is {count}, but JAX has started with one (cpu): ask for more before"
+                " anything is computed"
+            )
         raise ConfigError(
             f"--devices is {count}, and there {'is' if len(there) == 1 else 'are'} {len(there)}"
             f" ({there[0].device_kind}): give at most that, or all"
@@ -222,6 +230,18 @@ def scatter(tree: Tree) -> Tree:
     specs = jax.tree.map(lambda leaf: Spec(GAMES) if leaf.ndim else SHARED, tree)
     rows: Tree = jax.device_put(tree, Layout(mesh).shardings(specs))
     return rows
+
+
+def spread_rows(function: Callable[..., Any]) -> jax.stages.Wrapped:
+    """`jax.jit` of a function of something that all devices have in full and of rows [B, ...] that
+    need nothing of each other, of which each device has its own; it gives rows, too."""
+    devices = _used.get()
+    if not devices:
+        return jax.jit(function)
+    mesh, rows = Mesh(np.array(devices), (SEEDS,)), SEEDED
+    return jax.jit(
+        jax.shard_map(function, mesh=mesh, in_specs=(SHARED, rows), out_specs=rows, check_vma=False)
+    )
 
 
 def shares_games() -> bool:

@@ -1,14 +1,16 @@
 """The one place that sets JAX up, before its backend starts.
 
-Two things, neither of which overrides what the user has set in the environment. JAX is not imported
-for them: where nobody has done so yet, they wait until somebody does, so that who only asks for
-help does not wait for JAX.
+Two things always, neither of which overrides what the user has set in the environment. JAX is not
+imported for them: where nobody has done so yet, they wait until somebody does, so that who only
+asks for help does not wait for JAX.
 
 - XLA's concurrency-optimised CPU scheduler is switched off, and so is asynchronous dispatch on the
   CPU: on machines with few cores a long compiled loop can otherwise wait for ever, every thread
   idle, with no error (compare jax issue 25861). Neither costs speed.
 - Compiled programs are kept in the user's cache folder, so that a person waits for a compilation
   once.
+
+And where several devices are asked for, cores can be some.
 """
 
 import os
@@ -24,6 +26,7 @@ from types import ModuleType
 
 STARTED = time.time()  # source that is written later may not be what runs here
 SCHEDULER_FLAG = "--xla_cpu_enable_concurrency_optimized_scheduler"
+DEVICES_FLAG = "--xla_force_host_platform_device_count"
 
 
 def cache_folder() -> Path:
@@ -105,13 +108,33 @@ def _backend_started() -> bool:
     return xla_bridge.backends_are_initialized()
 
 
+def cores() -> int:
+    """Of the processor, that this process may use."""
+    own = getattr(os, "sched_getaffinity", None)
+    return len(own(0)) if own else os.cpu_count() or 1
+
+
+def cores_as_devices(count: int) -> None:
+    """Have so many cores be devices of their own, as far as there are any, where JAX has nothing
+    else to compute on: work that needs nothing of each other is done apart then, while the threads
+    of one device wait for each other at every step. Nothing is done once JAX has started, or where
+    it was said how many devices there are to be."""
+    import jax
+
+    said = DEVICES_FLAG in os.environ.get("XLA_FLAGS", "")
+    if not said and jax.config.values["jax_num_cpu_devices"] < 0 and not _backend_started():
+        jax.config.update("jax_num_cpu_devices", max(1, min(count, cores())))
+
+
 def device_line() -> str:
     """The machine in words, for tables: kind and number of devices, cores, and jax's version."""
     import jax
 
     devices = jax.devices()
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    cpu = f"{cores} {platform.machine()} CPU cores"
-    kind = cpu if devices[0].platform == "cpu" else devices[0].device_kind
-    count = f"{len(devices)} x " if len(devices) > 1 else ""
-    return f"{count}{kind}, jax {jax.__version__}"
+    several = len(devices) > 1
+    if devices[0].platform == "cpu":
+        apart = f" as {len(devices)} devices" if several else ""
+        machine = f"{cores()} {platform.machine()} CPU cores{apart}"
+    else:
+        machine = f"{len(devices)} x " * several + devices[0].device_kind
+    return f"{machine}, jax {jax.__version__}"

@@ -5,13 +5,15 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from importlib.util import find_spec
-from typing import Any
+from typing import Annotated, Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import tyro
 
 from hopplus.cli.paged import show
+from hopplus.cli.reading.devices import Devices
 from hopplus.cli.reading.options import check_options
 from hopplus.config import (
     ConfigError,
@@ -21,6 +23,7 @@ from hopplus.config import (
     TrainConfig,
     default_game,
 )
+from hopplus.devices import check_rows, spread_rows
 from hopplus.games import make_game
 from hopplus.games.game import board_size, views
 from hopplus.planning.dynamics import Chance, draw_chance
@@ -35,7 +38,7 @@ from hopplus.runs.watchdog import say
 from hopplus.runtime import device_line
 
 CURVE = (50, 100, 200, 400)  # simulations
-Searching = Callable[[jax.Array], jax.Array]  # a key -> the roots' values [replicas]
+Searching = Callable[[jax.Array], jax.Array]  # a key -> the roots' values [games, ...]
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,7 @@ class BenchSearch:
     """Games side by side."""
     rounds: int = 5
     """Decisions of both in turn; the median counts."""
+    on: Annotated[Devices, tyro.conf.arg(name="")] = field(default_factory=Devices)
     mctx: bool = True
     """Also measure mctx (pip install mctx)."""
     curve: bool = False
@@ -72,15 +76,17 @@ class BenchSearch:
         wanted = [(self.search.simulations, peer)]
         wanted += [(count, False) for count in CURVE if self.curve]
         config = TrainConfig(game=self.game, parts=self.parts)
-        make_planner(config, self.search)  # raises before work is announced
         speeds = []
         total, busy = len(wanted), "busy with the first"
-        with Progress("searching", total, "searches", first=busy) as progress:
-            for count, with_mctx in wanted:
-                search = replace(self.search, simulations=count)
-                work = (self.games, self.seed, self.rounds, with_mctx)
-                speeds.append(measure_search(config, search, *work))
-                progress.advance(1, f"{count:,} simulations: {speeds[-1].ours:,.1f} steps/s")
+        with self.on.used():
+            check_rows("--games", self.games)
+            make_planner(config, self.search)  # raises before work is announced
+            with Progress("searching", total, "searches", first=busy) as progress:
+                for count, with_mctx in wanted:
+                    search = replace(self.search, simulations=count)
+                    work = (self.games, self.seed, self.rounds, with_mctx)
+                    speeds.append(measure_search(config, search, *work))
+                    progress.advance(1, f"{count:,} simulations: {speeds[-1].ours:,.1f} steps/s")
         return show(self._page(speeds), as_json=self.json)
 
     def _page(self, speeds: "list[SearchSpeed]") -> Page:
@@ -158,8 +164,8 @@ class Roots:
         self.param_sets: PlayerParams = init(jax.random.split(key_params, game.seats))
         self.keys = jax.random.split(key_games, games)
 
-    def thoughts(self, param_sets: PlayerParams) -> tuple[Thought, Leaf]:
-        """[seats, games, ...] where every seat stands."""
+    def thoughts(self, param_sets: PlayerParams, keys: jax.Array) -> tuple[Thought, Leaf]:
+        """[seats, games, ...] where every seat stands in games that begin by these keys."""
         game, planner = self.planner.game, self.planner
 
         def of_game(key: jax.Array) -> Any:
@@ -167,7 +173,13 @@ class Roots:
             over_seats = jax.vmap(planner.root, in_axes=(0, None, 0))
             return over_seats(param_sets, planner.start(), seen)
 
-        return jax.vmap(of_game, out_axes=1)(self.keys)
+        return jax.vmap(of_game, out_axes=1)(keys)
+
+    def searching(self, run: Callable[..., jax.Array]) -> Searching:
+        """What does so: `run` is given parameters and, for each game, a key by which it begins and
+        one by which it is looked ahead; it gives values [games, ...]."""
+        compiled, split = spread_rows(run), jax.jit(jax.random.split, static_argnums=1)
+        return lambda key: compiled(self.param_sets, (self.keys, split(key, self.games)))
 
     def recurrent_fn(
         self, param_sets: PlayerParams, node: Any, action: jax.Array, chance: Chance
@@ -184,10 +196,11 @@ def ours(roots: Roots) -> Searching:
     """The search of this package."""
     c = roots.config
 
-    def run(param_sets: PlayerParams, key: jax.Array) -> jax.Array:
-        thoughts, leaves = roots.thoughts(param_sets)
-        shape = (roots.seats, roots.games, c.trees, c.simulations or 0)
-        chances = draw_chance(key, shape, roots.seats - 1)
+    def run(param_sets: PlayerParams, keys: tuple[jax.Array, jax.Array]) -> jax.Array:
+        thoughts, leaves = roots.thoughts(param_sets, keys[0])
+        shape = (roots.seats, c.trees, c.simulations or 0)
+        draw = jax.vmap(lambda key: draw_chance(key, shape, roots.seats - 1), out_axes=1)
+        chances = draw(keys[1])
 
         def of_seat(
             player_params: PlayerParams, thoughts: Thought, leaves: Leaf, chances: Chance
@@ -198,24 +211,28 @@ def ours(roots: Roots) -> Searching:
             over_trees = jax.vmap(one, in_axes=(None, None, 0))
             return jax.vmap(over_trees)(thoughts, leaves, chances)
 
-        return jax.vmap(of_seat)(param_sets, thoughts, leaves, chances).value
+        value = jax.vmap(of_seat)(param_sets, thoughts, leaves, chances).value
+        return value.swapaxes(0, 1)
 
-    compiled = jax.jit(run)
-    return lambda key: compiled(roots.param_sets, key)
+    return roots.searching(run)
 
 
 def mctx_search(roots: Roots, depth: int | None) -> Searching:
     """That of mctx, with its own PUCT and the same weight of the prior."""
     import mctx  # a peer, not a dependency
 
-    c, replicas = roots.config, roots.games * roots.config.trees
+    c = roots.config
 
-    def run(param_sets: PlayerParams, key: jax.Array) -> jax.Array:
+    def run(param_sets: PlayerParams, keys: tuple[jax.Array, jax.Array]) -> jax.Array:
+        games = len(keys[0])
+        replicas = games * c.trees
+
         def flat(leaf: jax.Array) -> jax.Array:
             return leaf.reshape(roots.seats * replicas, *leaf.shape[2:])
 
         thoughts, leaves = jax.tree.map(
-            lambda leaf: flat(jnp.repeat(leaf, c.trees, axis=1)), roots.thoughts(param_sets)
+            lambda leaf: flat(jnp.repeat(leaf, c.trees, axis=1)),
+            roots.thoughts(param_sets, keys[0]),
         )
 
         def by_seat(tree: Any) -> Any:
@@ -244,7 +261,7 @@ def mctx_search(roots: Roots, depth: int | None) -> Searching:
 
         tree = mctx.search(
             param_sets,
-            key,
+            keys[1][0],
             root=mctx.RootFnOutput(
                 prior_logits=leaves.prior, value=leaves.value, embedding=thoughts
             ),
@@ -254,10 +271,9 @@ def mctx_search(roots: Roots, depth: int | None) -> Searching:
             num_simulations=c.simulations,
             max_depth=depth,
         )
-        return tree.summary().value
+        return tree.summary().value.reshape(roots.seats, games, c.trees).swapaxes(0, 1)
 
-    compiled = jax.jit(run)
-    return lambda key: compiled(roots.param_sets, key)
+    return roots.searching(run)
 
 
 def measure_search(

@@ -1,0 +1,66 @@
+"""Cores are devices where they are asked for, and only then."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from hopplus.runtime import cores
+
+PROBE = """
+import hopplus
+from hopplus.devices import using
+import jax
+{before}
+with using({count}):
+    print(len(jax.devices()))
+"""
+FLAG = "XLA_FLAGS"
+NAMES = (FLAG, "JAX_NUM_CPU_DEVICES")
+
+
+def probe(count: str, before: str = "", **environment: str) -> tuple[str, str]:
+    """How many devices a fresh process has that asks for so many, and what it ends with."""
+    clean = {name: value for name, value in os.environ.items() if name not in NAMES}
+    done = subprocess.run(
+        [sys.executable, "-c", PROBE.format(count=count, before=before)],
+        env=clean | {"JAX_PLATFORMS": "cpu"} | environment,
+        capture_output=True,
+        text=True,
+    )
+    return done.stdout.strip(), done.stderr.strip().rpartition("\n")[2]
+
+
+def test_one_device_is_the_processor() -> None:
+    assert probe("1") == ("1", "")
+
+
+def test_each_core_is_one_if_all_are_wanted() -> None:
+    assert probe("'all'") == (str(cores()), "")
+
+
+@pytest.mark.skipif(cores() < 2, reason="needs two cores")
+def test_there_are_as_many_as_are_wanted() -> None:
+    assert probe("2") == ("2", "")
+
+
+def test_there_are_no_more_than_cores() -> None:
+    out, error = probe(str(cores() + 1))
+    assert not out
+    some = "is 1" if cores() == 1 else f"are {cores()}"
+    assert f"--devices is {cores() + 1}, and there {some} (cpu)" in error
+
+
+def test_what_was_said_of_them_stays() -> None:
+    assert probe("'all'", **{FLAG: "--xla_force_host_platform_device_count=3"}) == ("3", "")
+    assert probe("'all'", JAX_NUM_CPU_DEVICES="1") == ("1", "")
+
+
+@pytest.mark.skipif(cores() < 2, reason="needs two cores")
+def test_who_asks_too_late_is_told() -> None:
+    started = "jax.devices()"
+    assert probe("'all'", started) == ("1", "")
+    out, error = probe("2", started)
+    assert not out
+    assert "--devices is 2, but JAX has started with one (cpu): ask for more before" in error
