@@ -9,18 +9,20 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import tyro
 
 from benchmarks import main
 from benchmarks.ippo import ippo, load_ippo, without_dispensable
 from hopplus.cli.bench.game import play_on, start_games
 from hopplus.cli.paged import show
+from hopplus.cli.reading.devices import Devices
 from hopplus.cli.reading.options import check_options
-from hopplus.config import ConfigError, check_range, make_config
+from hopplus.config import ConfigError, check, check_range, make_config
 from hopplus.games import make_game
 from hopplus.learning.compilation import MOST, first_and_next
 from hopplus.learning.from_run import make_learner
@@ -43,7 +45,8 @@ Program = Callable[[], Any]  # plays on by STEPS steps
 class Peers:
     """Environment steps per second beside JaxMARL's: of the coin game, with random players, all
     views and new episodes; or with --ippo of PPO on the Stag-Hunt, one set of parameters for all
-    seats, beside its independent PPO as it comes and with a network like ours."""
+    seats, beside its independent PPO as it comes and with a network like ours. That has no option
+    for several devices."""
 
     games: tuple[int, ...] = (1024,)
     """Games side by side; several numbers for several tables."""
@@ -56,6 +59,7 @@ class Peers:
     number. 1 is how it was before there were several."""
     rounds: int = 20
     """How often each plays or learns, in turns."""
+    on: Annotated[Devices, tyro.conf.arg(name="")] = field(default_factory=Devices)
     processor: bool = False
     """Count processor seconds instead of the time that passes, with --ippo: on a CPU that has other
     things to do."""
@@ -69,18 +73,22 @@ class Peers:
         for games in self.games:
             check_options(games=games)
         check_range("--updates-per-dispatch", self.updates_per_dispatch, 1, MOST)
-        machine, sections, found = device_line(), [], []
-        for games in self.games:
-            with Watchdog():
+        allowed = "1 without --ippo: of all that is compared, ours alone can learn on several"
+        check(self.on.devices == 1 or self.ippo is not None, "--devices", self.on.devices, allowed)
+        sections, found = [], []
+        with self.on.used(), Watchdog():
+            machine = device_line()
+            for games in self.games:
                 one = self._coin(games) if self.ippo is None else self._learning(games, self.ippo)
-            found.append(one)
+                found.append(one)
+        for one in found:
             rows = [
                 [name, f"{rate:,.0f}", f"{one.ratios[name]:.2f}", _mib(one.memory.get(name))]
                 for name, rate in one.rates.items()
             ]
             unit = "steps/CPU s" if self.processor else "steps/s"
             header = ["what", unit, "ratio", "memory of the program"]
-            sections.append(Section(f"{games:,} games, {machine}", header=header, rows=rows))
+            sections.append(Section(f"{one.games:,} games, {machine}", header=header, rows=rows))
         peak = {"host": host_peak(), "device": device_peak()}
         said = ", ".join(f"{where} {_mib(size)}" for where, size in peak.items() if size)
         payload = {"machine": machine, "peak_bytes": peak, "peers": [asdict(one) for one in found]}

@@ -187,6 +187,7 @@ def test_ratios_are_of_rounds_and_memory_is_told() -> None:
         (["--ippo", "nowhere.py"], "--ippo is nowhere.py, which is no file"),
         (["--updates-per-dispatch", "0"], "updates-per-dispatch"),
         (["--games", "8", "0"], "games"),
+        (["--devices", "2"], "--devices is 2 but must be 1 without --ippo"),
     ],
 )
 def test_wrong_options(options: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
