@@ -14,11 +14,14 @@ os.environ["XLA_FLAGS"] = (
     f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=8"
 )
 
+import jax
+
 from hopplus.cli import main
 from hopplus.devices import using
 from hopplus.learning.checkpoints import empty_learning
 from hopplus.learning.compilation import next_of
 from hopplus.learning.from_run import learner_from_run
+from hopplus.program_cache import SWITCH, programs_folder
 from hopplus.runs.folder import open_run
 
 _GAME = "--game.size 3 --game.seats 2 --game.hares 2 --game.horizon 8 --net.hidden 16"
@@ -84,6 +87,20 @@ def adapted(devices: str) -> Any:
     return json.loads(out)["returns"]
 
 
+def kept() -> dict[str, Any]:
+    """A run twice, the second time with the programs that the first has kept."""
+    os.environ |= {SWITCH: "1", "XDG_CACHE_HOME": os.getcwd()}
+    jax.config.update("jax_enable_compilation_cache", False)  # what it has cannot be kept again
+    first = run("first", "all", updates=2)
+    files = sorted(programs_folder().iterdir())
+    for file in files:
+        os.utime(file, (1, 1))
+    again = run("again", "all", updates=2)
+    read = [file.name.partition("-")[0] for file in files if file.stat().st_mtime > 1]
+    os.environ[SWITCH] = "0"
+    return {"logs": [first["log"], again["log"]], "read": read}
+
+
 def main_checks() -> dict[str, Any]:
     refused = {
         "nine": said("train", "ppo", "--name", "no", *GAME, *RUN, "--devices", "9"),
@@ -106,6 +123,7 @@ def main_checks() -> dict[str, Any]:
         "then four": go_on("eight", "4", updates=6),
         "exchanges": collectives("four", 4),
         "adapted": [adapted("1"), adapted("8")],
+        "kept": kept(),
     }
 
 

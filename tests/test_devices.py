@@ -57,6 +57,14 @@ def test_a_seed_is_the_same_to_the_bit_wherever_it_lies(found: Found) -> None:
             assert here[name][:3] == there[name][1:], name
 
 
+def test_programs_of_several_devices_are_kept(found: Found) -> None:
+    """Seeds and games apart: read back they learn the same to the bit."""
+    assert found["kept"]["read"] == ["init", "update"]
+    first, again = found["kept"]["logs"]
+    assert first == again
+    assert len(first) == 2
+
+
 def test_games_apart_are_those_of_one_device(found: Found) -> None:
     assert found["eight"]["result"]["devices"] == {"seeds": 4, "games": 2}
     assert_near(found["one"]["log"], found["eight"]["log"], 2)

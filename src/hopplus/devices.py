@@ -82,6 +82,10 @@ class Layout:
     mesh: Mesh
 
     @property
+    def devices(self) -> list[jax.Device]:
+        return list(self.mesh.devices.flat)
+
+    @property
     def shares(self) -> dict[str, int]:
         """Over how many devices seeds and games are spread."""
         return {SEEDS: self.mesh.shape[SEEDS], GAMES: self.mesh.shape[GAMES]}

@@ -24,6 +24,7 @@ import jax
 import numpy as np
 from jax.experimental import serialize_executable
 
+from hopplus.devices import Layout
 from hopplus.fingerprint import NoFingerprint, fingerprint
 from hopplus.kernels import failures, is_out_of_memory
 from hopplus.runtime import cache_folder
@@ -31,6 +32,7 @@ from hopplus.runtime import cache_folder
 Function = TypeVar("Function", bound=Callable[..., Any])
 SWITCH = "HOPPLUS_PROGRAMS"  # an environment variable: 0 keeps and reads nothing, 1 on any device
 TRIED = ("cpu", "gpu")
+TRIED_SEVERAL = ("cpu",)  # of programs of several devices, which are cores there
 ENDING = ".program"
 MOST_FILES, MOST_BYTES = 64, 512 * 2**20  # those that were not used for longest go first
 HEAD = b"hopplus program 1\n"
@@ -48,14 +50,18 @@ def less_effort() -> dict[str, bool | int | str]:
 class KeptProgram:
     """The place of one program."""
 
-    def __init__(self, name: str, *made_of: Any) -> None:
-        """`made_of` is all that the program depends on, but for the source of this package."""
+    def __init__(self, name: str, *made_of: Any, layout: Layout | None = None) -> None:
+        """`made_of` is all that the program depends on, but for the source of this package and how
+        it is laid on devices."""
         self.path: Path | None = None
         self.why_not = f"{SWITCH} is 0, as it is by default where nobody has tried"
-        if os.environ.get(SWITCH, str(int(jax.default_backend() in TRIED))) == "0":
+        tried = TRIED if layout is None else TRIED_SEVERAL
+        if os.environ.get(SWITCH, str(int(jax.default_backend() in tried))) == "0":
             return
+        self._devices = layout.devices if layout else jax.devices()[:1]
+        shares = layout and layout.shares
         try:
-            self.path = programs_folder() / f"{name}-{fingerprint(name, *made_of)}{ENDING}"
+            self.path = programs_folder() / f"{name}-{fingerprint(name, shares, *made_of)}{ENDING}"
         except NoFingerprint as error:
             self.why_not = str(error)
 
@@ -68,9 +74,8 @@ class KeptProgram:
             if head != HEAD or hashlib.sha256(content).digest() != digest:
                 raise ValueError("damaged")
             executable, in_tree, out_tree = _Reader(io.BytesIO(content)).load()
-            device = jax.devices()[:1]
             program = serialize_executable.deserialize_and_load(
-                executable, in_tree, out_tree, execution_devices=device
+                executable, in_tree, out_tree, execution_devices=self._devices
             )
         except FileNotFoundError:
             return None

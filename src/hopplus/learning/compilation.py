@@ -99,7 +99,7 @@ def first_and_next(
     """
     keys = seed_keys(config) if keys is None else keys
     layout = layout_of(len(keys), config.ppo.games)
-    begins = KeptProgram("init", learner, layout, len(keys), absent is None)
+    begins = KeptProgram("init", learner, len(keys), absent is None, layout=layout)
     init: Any = begins.load()
     traced: Any = None
     if init is None:
@@ -123,15 +123,15 @@ def first_and_next(
 
 
 def kept_update(learner: Learner, config: TrainConfig, seeds: int) -> KeptProgram:
-    """Where the update of so many seeds is kept; that of several devices is not, as a layout has no
-    fingerprint."""
-    return KeptProgram("update", learner, layout_of(seeds, config.ppo.games), seeds)
+    """Where the update of so many seeds is kept."""
+    return KeptProgram("update", learner, seeds, layout=layout_of(seeds, config.ppo.games))
 
 
 def update_from_kept(learner: Learner, config: TrainConfig, seeds: int) -> Update:
     """The update of so many seeds as it was kept, or to be compiled when it is first called."""
     kept = kept_update(learner, config, seeds).load()
-    return Update(kept) if kept else next_of(learner, config, seeds)  # no layout is kept
+    layout = layout_of(seeds, config.ppo.games)
+    return Update(kept, layout) if kept else next_of(learner, config, seeds)
 
 
 def next_of(learner: Learner, config: TrainConfig, seeds: int) -> Update:
