@@ -20,7 +20,7 @@ from hopplus.players import planner as module
 from hopplus.players.actor import Actor, make_actor
 from hopplus.players.planner import Planner
 from hopplus.types import View
-from tiny_hop_plus import CONFIG, jit
+from tiny_hop_plus import CONFIG, GAME, jit
 from tiny_search import mind_of
 
 PLACES = 5
@@ -50,7 +50,7 @@ def models_of(net: NetConfig) -> OpponentLearnerConfig:
 
 GOALS = replace(CONFIG, parts=("opponent", "goal"), opponent=models_of(CONFIG.net))
 ALONE = replace(GOALS, parts=("opponent",))
-FOUR = replace(GOALS.game, seats=4, size=4, obstacles=2, stags=2, horizon=9)
+FOUR = replace(GAME, seats=4, size=4, obstacles=2, stags=2, horizon=9)
 AT_ONCE = {
     "goals": GOALS,
     "no goals": ALONE,

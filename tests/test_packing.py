@@ -32,7 +32,8 @@ def test_what_is_read_is_what_was_written(name: str) -> None:
     behind = jnp.full(5, -1, jnp.int32)  # of what follows in memory
     for longer in (row, jnp.concatenate([row, behind])):
         found = packing.unpack(longer)
-        assert jax.tree.structure(found) == jax.tree.structure(node)
+        found_structure: Any = jax.tree.structure(found)
+        assert found_structure == jax.tree.structure(node)
         for one, other in zip(jax.tree.leaves(found), jax.tree.leaves(node), strict=True):
             assert (one.shape, one.dtype) == (other.shape, other.dtype)
             assert np.asarray(one).tobytes() == np.asarray(other).tobytes()

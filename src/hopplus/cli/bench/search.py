@@ -199,8 +199,11 @@ def ours(roots: Roots) -> Searching:
     def run(param_sets: PlayerParams, keys: tuple[jax.Array, jax.Array]) -> jax.Array:
         thoughts, leaves = roots.thoughts(param_sets, keys[0])
         shape = (roots.seats, c.trees, c.simulations or 0)
-        draw = jax.vmap(lambda key: draw_chance(key, shape, roots.seats - 1), out_axes=1)
-        chances = draw(keys[1])
+
+        def draw(key: jax.Array) -> Chance:
+            return draw_chance(key, shape, roots.seats - 1)
+
+        chances = jax.vmap(draw, out_axes=1)(keys[1])
 
         def of_seat(
             player_params: PlayerParams, thoughts: Thought, leaves: Leaf, chances: Chance
