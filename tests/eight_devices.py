@@ -15,6 +15,7 @@ os.environ["XLA_FLAGS"] = (
 )
 
 import jax
+from jax.experimental.compilation_cache import compilation_cache
 
 from hopplus.cli import main
 from hopplus.devices import using
@@ -90,7 +91,9 @@ def adapted(devices: str) -> Any:
 def kept() -> dict[str, Any]:
     """A run twice, the second time with the programs that the first has kept."""
     os.environ |= {SWITCH: "1", "XDG_CACHE_HOME": os.getcwd()}
-    jax.config.update("jax_enable_compilation_cache", False)  # what it has cannot be kept again
+    # What is read from JAX's cache cannot be kept again.
+    jax.config.update("jax_compilation_cache_dir", os.path.abspath("jax"))
+    compilation_cache.reset_cache()
     first = run("first", "all", updates=2)
     files = sorted(programs_folder().iterdir())
     for file in files:
