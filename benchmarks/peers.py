@@ -23,6 +23,7 @@ from hopplus.cli.paged import show
 from hopplus.cli.reading.devices import Devices
 from hopplus.cli.reading.options import check_options
 from hopplus.config import ConfigError, check, check_range, make_config
+from hopplus.devices import count_used
 from hopplus.games import make_game
 from hopplus.learning.compilation import MOST, first_and_next
 from hopplus.learning.from_run import make_learner
@@ -77,7 +78,9 @@ class Peers:
         check(self.on.devices == 1 or self.ippo is not None, "--devices", self.on.devices, allowed)
         sections, found = [], []
         with self.on.used(), Watchdog():
-            machine = device_line()
+            machine, apart = device_line(), ""
+            if (devices := count_used()) > 1:
+                apart = f" (ours on {devices} devices)"
             for games in self.games:
                 one = self._coin(games) if self.ippo is None else self._learning(games, self.ippo)
                 found.append(one)
@@ -88,10 +91,17 @@ class Peers:
             ]
             unit = "steps/CPU s" if self.processor else "steps/s"
             header = ["what", unit, "ratio", "memory of the program"]
-            sections.append(Section(f"{one.games:,} games, {machine}", header=header, rows=rows))
+            sections.append(
+                Section(f"{one.games:,} games{apart}, {machine}", header=header, rows=rows)
+            )
         peak = {"host": host_peak(), "device": device_peak()}
         said = ", ".join(f"{where} {_mib(size)}" for where, size in peak.items() if size)
-        payload = {"machine": machine, "peak_bytes": peak, "peers": [asdict(one) for one in found]}
+        payload = {
+            "machine": machine,
+            "devices": devices,
+            "peak_bytes": peak,
+            "peers": [asdict(one) for one in found],
+        }
         page = Page(
             "peers", f"peak memory of all together: {said}", sections=sections, payload=payload
         )

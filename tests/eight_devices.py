@@ -95,11 +95,14 @@ def kept() -> dict[str, Any]:
     jax.config.update("jax_compilation_cache_dir", os.path.abspath("jax"))
     compilation_cache.reset_cache()
     first = run("first", "all", updates=2)
-    files = sorted(programs_folder().iterdir())
+    files = {file: file.stat().st_ino for file in sorted(programs_folder().iterdir())}
     for file in files:
         os.utime(file, (1, 1))
     again = run("again", "all", updates=2)
-    read = [file.name.partition("-")[0] for file in files if file.stat().st_mtime > 1]
+    found = [(file, file.stat()) for file in files]
+    # Used, and not written anew.
+    used = [file for file, now in found if now.st_mtime > 1 and now.st_ino == files[file]]
+    read = [file.name.partition("-")[0] for file in used]
     os.environ[SWITCH] = "0"
     return {"logs": [first["log"], again["log"]], "read": read}
 

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -40,16 +41,29 @@ def test_each_core_is_one_if_all_are_wanted() -> None:
     assert probe("'all'") == (str(cores()), "")
 
 
+def test_a_container_has_its_share(tmp_path: Path) -> None:
+    limit = tmp_path / "cpu.max"
+    there = cores(limit)
+    for said, count in (("max 100000", there), ("100000 100000", 1), ("50000 100000", 1)):
+        limit.write_text(f"{said}\n")
+        assert cores(limit) == count
+    limit.write_text(f"{100000 * there} 100000\n")
+    assert cores(limit) == there
+
+
 @pytest.mark.skipif(cores() < 2, reason="needs two cores")
-def test_there_are_as_many_as_are_wanted() -> None:
-    assert probe("2") == ("2", "")
+def test_some_can_be_asked_for_after_others() -> None:
+    """And each time as many are used."""
+    two = "from hopplus.devices import count_used\nwith using(2):\n    assert count_used() == 2"
+    assert probe("'all'", two) == (str(cores()), "")
 
 
 def test_there_are_no_more_than_cores() -> None:
     out, error = probe(str(cores() + 1))
     assert not out
     some = "is 1" if cores() == 1 else f"are {cores()}"
-    assert f"--devices is {cores() + 1}, and there {some} (cpu)" in error
+    assert f"--devices is {cores() + 1}, and there {some} (cpu): give at most that, or all" in error
+    assert error.endswith("or all")
 
 
 def test_what_was_said_of_them_stays() -> None:
@@ -63,4 +77,7 @@ def test_who_asks_too_late_is_told() -> None:
     assert probe("'all'", started) == ("1", "")
     out, error = probe("2", started)
     assert not out
-    assert "--devices is 2, but JAX has started with one (cpu): ask for more before" in error
+    assert "--devices is 2, and there is 1 (cpu): give at most that, or all; cores" in error
+    out, error = probe("2", JAX_NUM_CPU_DEVICES="1")
+    assert not out
+    assert "was told of no other number" in error

@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.experimental import serialize_executable
 from jax.experimental.compilation_cache import compilation_cache
 
 from conftest import SMALL_RUN
@@ -96,6 +97,34 @@ def test_a_damaged_file_is_as_good_as_none(kept: Path, harm: Callable[[bytes], b
     assert not path.exists()
     doubled()
     assert place.load() is not None
+
+
+def test_a_program_without_its_kernel_is_not_kept(
+    kept: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may be that it did not compile this once."""
+    with monkeypatch.context() as patched:
+        patched.setattr("hopplus.program_cache.failures", ["busy"])
+        place, path = doubled()
+        assert not path.exists()
+    doubled()
+    assert place.load() is not None
+
+
+@pytest.mark.parametrize(
+    ("what", "stays"), [("RESOURCE_EXHAUSTED: out of memory", True), ("wrong", False)]
+)
+def test_a_file_stays_where_there_was_no_room(
+    kept: Path, monkeypatch: pytest.MonkeyPatch, what: str, stays: bool
+) -> None:
+    place, path = doubled()
+
+    def refuse(*given: Any, **more: Any) -> None:
+        raise RuntimeError(what)
+
+    monkeypatch.setattr(serialize_executable, "deserialize_and_load", refuse)
+    assert place.load() is None
+    assert path.exists() == stays
 
 
 def test_what_jax_has_read_from_its_cache_is_not_written(kept: Path) -> None:

@@ -48,19 +48,16 @@ def _find(count: Count) -> tuple[jax.Device, ...]:
     if count == 1 and alone:
         return ()  # as without the option; JAX need not even have started
     if alone:  # a process of several has one device, unless it was told otherwise
-        cores_as_devices(cores() if count == "all" else count)
+        cores_as_devices()
     there = jax.devices()
     wanted = len(there) if count == "all" else count
     check(wanted >= 1, "--devices", count, "all, or 1 or more")
     if wanted > len(there):
-        if alone and there[0].platform == "cpu" and cores() >= wanted > len(there) == 1:
-            raise ConfigError(
-                f"--devices is {count}, but JAX has started with one (cpu): ask for more before"
-                " anything is computed"
-            )
+        late = there[0].platform == "cpu" and wanted <= cores()
+        more = "; cores are some if JAX has not started and was told of no other number" * late
         raise ConfigError(
             f"--devices is {count}, and there {'is' if len(there) == 1 else 'are'} {len(there)}"
-            f" ({there[0].device_kind}): give at most that, or all"
+            f" ({there[0].device_kind}): give at most that, or all{more}"
         )
     if wanted == 1 and alone:
         return ()
@@ -218,9 +215,14 @@ def spread(
     return jax.jit(local, **placed, **options)
 
 
+def count_used() -> int:
+    """How many devices programs that are compiled now run on."""
+    return max(1, len(_used.get()))
+
+
 def check_rows(name: str, rows: int) -> None:
     """Raise `ConfigError` unless as many rows as an option says divide among the devices in use."""
-    count = max(1, len(_used.get()))
+    count = count_used()
     check(rows % count == 0, name, rows, f"a multiple of --devices, which is {count}")
 
 

@@ -34,8 +34,10 @@ COMPILERS = [f"jax-{kind}-{part}" for kind in ("cuda12", "cuda13") for part in (
 TRUSTED = {"hopplus", *VERSIONED, *sys.stdlib_module_names}
 SITE = Path(jax.__file__).resolve().parents[1]
 NO_PROGRAM = ("cli", "api", "report", "runs")  # which no program is traced from
-# Settings of JAX that say where things are kept, and not what a program is.
+# Settings of JAX that say where things are kept, and not what a program is; devices are told apart
+# by themselves.
 NO_PART = (
+    "jax_num_cpu_devices",
     *("jax_compilation_cache", "jax_enable_compilation_cache", "jax_persistent_cache"),
     *("jax_log", "jax_dump"),
 )

@@ -108,22 +108,27 @@ def _backend_started() -> bool:
     return xla_bridge.backends_are_initialized()
 
 
-def cores() -> int:
-    """Of the processor, that this process may use."""
+def cores(limit: Path = Path("/sys/fs/cgroup/cpu.max")) -> int:
+    """Of the processor, that this process may use: a container may have a share of their time."""
     own = getattr(os, "sched_getaffinity", None)
-    return len(own(0)) if own else os.cpu_count() or 1
+    count = len(own(0)) if own else os.cpu_count() or 1
+    try:
+        quota, period = map(int, limit.read_text().split())
+    except (OSError, ValueError):  # "max" where there is no limit
+        return count
+    return max(1, min(count, round(quota / period)))
 
 
-def cores_as_devices(count: int) -> None:
-    """Have so many cores be devices of their own, as far as there are any, where JAX has nothing
-    else to compute on: work that needs nothing of each other is done apart then, while the threads
-    of one device wait for each other at every step. Nothing is done once JAX has started, or where
-    it was said how many devices there are to be."""
+def cores_as_devices() -> None:
+    """Have cores be devices of their own where JAX has nothing else to compute on: work that needs
+    nothing of each other is done apart then, while the threads of one device wait for each other at
+    every step. Nothing is done once JAX has started, or where it was said how many devices there
+    are to be."""
     import jax
 
     said = DEVICES_FLAG in os.environ.get("XLA_FLAGS", "")
     if not said and jax.config.values["jax_num_cpu_devices"] < 0 and not _backend_started():
-        jax.config.update("jax_num_cpu_devices", max(1, min(count, cores())))
+        jax.config.update("jax_num_cpu_devices", cores())
 
 
 def device_line() -> str:
@@ -131,10 +136,8 @@ def device_line() -> str:
     import jax
 
     devices = jax.devices()
-    several = len(devices) > 1
     if devices[0].platform == "cpu":
-        apart = f" as {len(devices)} devices" if several else ""
-        machine = f"{cores()} {platform.machine()} CPU cores{apart}"
+        machine = f"{cores()} {platform.machine()} CPU cores"
     else:
-        machine = f"{len(devices)} x " * several + devices[0].device_kind
+        machine = f"{len(devices)} x " * (len(devices) > 1) + devices[0].device_kind
     return f"{machine}, jax {jax.__version__}"

@@ -23,7 +23,7 @@ from hopplus.config import (
     TrainConfig,
     default_game,
 )
-from hopplus.devices import check_rows, spread_rows
+from hopplus.devices import check_rows, count_used, spread_rows
 from hopplus.games import make_game
 from hopplus.games.game import board_size, views
 from hopplus.planning.dynamics import Chance, draw_chance
@@ -87,12 +87,14 @@ class BenchSearch:
                     work = (self.games, self.seed, self.rounds, with_mctx)
                     speeds.append(measure_search(config, search, *work))
                     progress.advance(1, f"{count:,} simulations: {speeds[-1].ours:,.1f} steps/s")
-        return show(self._page(speeds), as_json=self.json)
+            page = self._page(speeds, count_used())
+        return show(page, as_json=self.json)
 
-    def _page(self, speeds: "list[SearchSpeed]") -> Page:
+    def _page(self, speeds: "list[SearchSpeed]", devices: int) -> Page:
         g, machine = make_game(self.game), device_line()
+        many = f"{self.games:,} games" + f" on {devices} devices" * (devices > 1)
         title = (
-            f"{g.name} {board_size(g)}, {g.seats} seats that all search, {self.games:,} games,"
+            f"{g.name} {board_size(g)}, {g.seats} seats that all search, {many},"
             f" {self.search.trees} trees; {machine}"
         )
         rates = ("ours, steps/s", "us a simulation", "mctx, steps/s", "ratio")
@@ -112,7 +114,7 @@ class BenchSearch:
             for one in speeds
         ]
         table = Section(title, header=["simulations", *header], rows=rows)
-        payload = {"machine": machine, "speeds": speeds}
+        payload = {"machine": machine, "devices": devices, "speeds": speeds}
         return Page(title, "", sections=[table], payload=payload)
 
 
