@@ -178,6 +178,9 @@ NOT_RUN = {
     "hopplus train ppo --steps 5e5 --seeds 5 --seed 100 --devices 2": (
         "needs two devices: tests/test_devices.py has eight"
     ),
+    "hopplus train hop-plus --seeds 2 --devices 2": (
+        "needs JAX not to have started: tests/test_cores.py has such a run"
+    ),
     "python -m benchmarks.processes": "starts 32 processes; tests/test_processes.py starts some",
     "hopplus bench update --curve": "compiles HOP+ ten times; `bench update` is run in learning.md",
     **{

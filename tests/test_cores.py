@@ -1,5 +1,6 @@
 """Cores are devices where they are asked for, and only then."""
 
+import json
 import os
 import subprocess
 import sys
@@ -56,6 +57,27 @@ def test_some_can_be_asked_for_after_others() -> None:
     """And each time as many are used."""
     two = "from hopplus.devices import count_used\nwith using(2):\n    assert count_used() == 2"
     assert probe("'all'", two) == (str(cores()), "")
+
+
+@pytest.mark.skipif(cores() < 2, reason="needs two cores")
+def test_a_run_has_a_seed_on_each_core(tmp_path: Path) -> None:
+    """And goes on so."""
+    tiny = "--game.size 3 --game.seats 2 --game.hares 2 --net.hidden 8 --ppo.games 8 --steps 576"
+    clean = {name: value for name, value in os.environ.items() if name not in NAMES}
+    for command in (
+        f"train ppo --seeds 2 --devices 2 --name two {tiny}",
+        "resume runs/two --steps 1152 --devices 2",
+    ):
+        done = subprocess.run(
+            [sys.executable, "-m", "hopplus", *command.split()],
+            env=clean | {"JAX_PLATFORMS": "cpu"},
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stderr
+        result = json.loads((tmp_path / "runs/two/result.json").read_text())
+        assert result["devices"] == {"seeds": 2, "games": 1}
 
 
 def test_there_are_no_more_than_cores() -> None:
