@@ -205,7 +205,9 @@ def test_equal_learners_have_one_fingerprint() -> None:
         assert fingerprint(make_learner(changed, {})) != found
 
 
-@pytest.mark.parametrize("change", ["flags", "setting", "version", "devices", "machine"])
+@pytest.mark.parametrize(
+    "change", ["flags", "setting", "version", "compiler", "devices", "machine"]
+)
 def test_another_place_has_another_fingerprint(
     change: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -221,6 +223,10 @@ def test_another_place_has_another_fingerprint(
             versions = metadata.version
             newer = lambda name: versions(name) + "1" * (name == "jaxlib")  # noqa: E731
             monkeypatch.setattr(metadata, "version", newer)
+        case "compiler":  # of a GPU
+            known = metadata.version
+            there = lambda name: "1" if name == "jax-cuda13-plugin" else known(name)  # noqa: E731
+            monkeypatch.setattr(metadata, "version", there)
         case "devices":
             devices = 2 * jax.devices()
             monkeypatch.setattr(jax, "devices", lambda: devices)
