@@ -125,3 +125,11 @@ def test_what_reads_otherwise_is_left_apart(what: str, monkeypatch: pytest.Monke
     found, put = judged(planner, monkeypatch, gpu=True)
     assert not put
     assert_near(found, judged(planner, monkeypatch, gpu=False)[0])
+
+
+def test_who_casts_players_has_no_need_of_models(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At each place the players say what they do."""
+    planner = planner_of(GOALS)
+    monkeypatch.setattr(type(planner.actor.context), "casts", True)
+    _, put = judged(planner, monkeypatch, gpu=True)
+    assert not put
