@@ -128,8 +128,8 @@ def test_selected_by_hand() -> None:
 class Wants(eqx.Module):
     """A policy to which a view is worth what the first number of each goal says, each its own."""
 
-    def __call__(self, view: View, goal: jax.Array) -> tuple[None, jax.Array]:
-        return None, goal[::4] @ jnp.array([1.0, 0.5])[: len(goal) // 4]
+    def of_many_goals(self, view: View, goals: jax.Array) -> tuple[None, jax.Array]:
+        return None, goals[:, ::4] @ jnp.array([1.0, 0.5])[: goals.shape[1] // 4]
 
 
 @pytest.mark.parametrize("about", ["joint", "each"])

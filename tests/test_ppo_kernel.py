@@ -17,6 +17,7 @@ from hopplus.learning.from_run import make_learner
 from hopplus.learning.learner import Learner, Learning
 from hopplus.learning.ppo import Batch
 from hopplus.learning.ppo_kernel import WIDEST
+from hopplus.models import nets
 from hopplus.models.nets import weighed
 from hopplus.models.part import Metrics
 from hopplus.presets import PRESETS
@@ -164,15 +165,25 @@ def test_what_does_not_fit_is_refused_where_it_is_asked_for(
         make_learner(with_gradient(config, "fused"), {})
 
 
-def test_a_gpu_is_given_inputs_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without making one array of them first: the same product."""
+def test_parts_have_one_product() -> None:
+    """Whether one array is made of them first or not."""
     weight = jax.random.normal(jax.random.key(0), (9, 4))
     for more in (1, 3):
-        inputs = (jnp.arange(9.0 - more), jnp.ones(more))
-        whole = weighed(inputs, weight)
-        monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
-        np.testing.assert_allclose(weighed(inputs, weight), whole, rtol=1e-5)
-        monkeypatch.undo()
+        inputs = (jnp.arange(9.0 - more), jnp.full(more, 7.0))
+        whole = weighed(inputs, weight, apart=False)
+        np.testing.assert_allclose(whole, np.append(*inputs) @ weight, rtol=1e-5)
+        np.testing.assert_allclose(weighed(inputs, weight, apart=True), whole, rtol=1e-5)
+
+
+def test_a_gpu_is_given_inputs_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without making one array of them first; a CPU is given one."""
+    asked = []
+    monkeypatch.setattr(nets, "weighed", lambda *_, apart: asked.append(apart) or jnp.zeros(8))
+    body = nets.make_body((2, 2, 3), NetConfig(hidden=8), jax.random.key(0))
+    for backend in ("cpu", "gpu"):
+        monkeypatch.setattr(jax, "default_backend", lambda: backend)  # noqa: B023
+        nets.features_of(body, (jnp.zeros(12), jnp.zeros(1)))
+    assert asked == [False, True]
 
 
 @pytest.mark.parametrize("name", ["all inside", "too many inputs", "a memory"])

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 import equinox as eqx
@@ -117,7 +118,7 @@ class FusedSlope:
             return Improved(Split(split.outside, inside), improved.context), parts
 
         def first(outside: ActorCritic, context: Params) -> jax.Array:
-            over_rows = jax.vmap(weighed, in_axes=(0, None))
+            over_rows = jax.vmap(partial(weighed, apart=True), in_axes=(0, None))
             inputs = self.inputs(outside, context, part.batch)
             return over_rows(inputs, first_layer(outside.body).weight)
 

@@ -47,49 +47,48 @@ class Imagination:
     ) -> ImaginedRollout:
         """Imagine H steps from the first of [H] real steps, with the seat's memory before it.
 
-        Where the seat's game ends, the next real step is taken instead of what would follow.
+        Where the seat's game ends, the real step of the next number is taken instead of what would
+        follow.
         """
 
         shape = observations.view.planes.shape[1:]
         predict = predictor(self.opponents, shape, *observations.legal.shape[1:])
 
         def step(
-            carry: tuple[Embedding, Memory], now: tuple[Embedding, Memory, jax.Array]
-        ) -> tuple[tuple[Embedding, Memory], tuple[Any, ...]]:
-            embedding, before = carry
-            *fresh, key = now
+            carry: tuple[jax.Array, Embedding, Memory], now: tuple[Embedding, Memory, jax.Array]
+        ) -> tuple[tuple[jax.Array, Embedding, Memory], tuple[Any, ...]]:
+            begins, *ongoing = carry
+            *real, keys = now
+            embedding, before = jax.tree.map(
+                lambda new, old: jnp.where(begins, new, old), tuple(real), tuple(ongoing)
+            )
+            key_own, key_others, key_goals, key_world = keys
             observation = self.dynamics.observation(embedding)
-            key_world = jax.random.fold_in(key, 2)  # as a third of the split would be
-            key_own, key_others = jax.random.split(key)
             memory, act = self.decide(before, observation.view, key_own)
             # Drawn anew at each step: as what is inferred follows what is imagined, acts come as if
             # each other had one goal throughout.
-            goals = self.suppose(act.inferred, jax.random.fold_in(key_others, 1))
+            goals = self.suppose(act.inferred, key_goals)
             logits = predict(observation.view, observation.legal, goals)
             others = draw(key_others, jnp.exp(logits))
             joint = jnp.append(act.action, others)
             after, transition = self.dynamics.simulate(embedding, joint, key_world)
-            carry = jax.tree.map(
-                lambda new, old: jnp.where(transition.ended, new, old),
-                tuple(fresh),
-                (after, memory),
-            )
             behind = None
             if self.gains_after_leaving:
                 _, later = self.decide(memory, self.dynamics.observation(after).view, key_own)
                 goes_on = transition.ended & ~transition.over
                 behind = jnp.where(goes_on, later.value, 0.0)
-            seen = (before, observation.view, act)
-            return carry, (*seen, transition.reward, transition.ended, behind)
+            seen = (before, begins, observation.view, act)
+            found = (*seen, transition.reward, transition.ended, behind)
+            return (transition.ended, after, memory), found
 
         steps = len(observations.legal)
         embeddings = jax.vmap(self.dynamics.enter)(observations)
         first = jax.tree.map(lambda leaf: leaf[0], (embeddings, memories))
-        # The first is where it begins, so the steps to go on from are the ones after it.
-        fresh = jax.tree.map(lambda leaf: jnp.roll(leaf, -1, axis=0), (embeddings, memories))
-        (embedding, memory), (before, view, act, reward, ended, behind) = jax.lax.scan(
-            step, first, (*fresh, jax.random.split(key, steps))
+        # All keys at once: to split a key takes as long as to split many.
+        keys = jax.random.split(key, (steps, 4))
+        (_, embedding, memory), found = jax.lax.scan(
+            step, (jnp.bool_(True), *first), (embeddings, memories, keys)
         )
-        begins = jnp.roll(ended, 1).at[0].set(True)
+        before, begins, view, act, reward, ended, behind = found
         _, last = self.decide(memory, self.dynamics.observation(embedding).view, key)
         return ImaginedRollout(before, begins, view, act, reward, ended, last.value[None], behind)

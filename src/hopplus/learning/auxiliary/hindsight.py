@@ -128,9 +128,10 @@ def _values(
     """[H, others] what a view would be worth if another had one of the goals [H, others, G], and
     the rest of them [J, G] those inferred."""
 
-    def value(goal: jax.Array, place: jax.Array) -> jax.Array:
-        supposed = inferred.at[place].set(goal) if each else goal
-        return policy(view, supposed.reshape(-1))[1]
+    def suppose(goal: jax.Array, place: jax.Array) -> jax.Array:
+        return (inferred.at[place].set(goal) if each else goal).reshape(-1)
 
     places = jnp.arange(goals.shape[1])
-    return jax.vmap(jax.vmap(value), in_axes=(0, None))(goals, places)
+    supposed = jax.vmap(jax.vmap(suppose), in_axes=(0, None))(goals, places)
+    values = policy.of_many_goals(view, jax.lax.collapse(supposed, 0, 2))[1]
+    return values.reshape(goals.shape[:2])

@@ -13,13 +13,14 @@ from hopplus.games.game import Game, views
 from hopplus.learning.auxiliary.learner import flat, number_among
 from hopplus.learning.auxiliary.transitions import (
     Transitions,
-    draw_present,
+    draw_places,
     empty_buffer,
     push,
 )
 from hopplus.learning.ppo import Batch, source_metrics
 from hopplus.learning.returns import lambda_returns, worth_later
 from hopplus.learning.social_rewards import shared_reward
+from hopplus.lookup import at
 from hopplus.models.part import Metrics
 from hopplus.models.sampling import draw
 from hopplus.models.world import World
@@ -167,26 +168,28 @@ class ImaginedRollouts:
         """[H, sets, replicas] real steps at which seats of the set were present, and their memories
         before them."""
 
-        def start(transition: Transitions, seat: jax.Array, own: jax.Array) -> Any:
+        def start(row: jax.Array, seat: jax.Array) -> tuple[Observation, Any]:
+            transition = jax.tree.map(lambda leaf: at(leaf, row), buffer)
+            own = number_among(self.seats, seat)
             view = self.game.view(transition.state, seat)
-            memory = jax.tree.map(lambda leaf: leaf[own], transition.memory)
+            memory = jax.tree.map(lambda leaf: at(leaf, own), transition.memory)
             if not self.game.sees_all:
                 return observe(self.game, view), memory
             order = (seat + jnp.arange(self.game.seats)) % self.game.seats
-            legal = views(self.game, transition.state).legal[order]
+            legal = at(views(self.game, transition.state).legal, order)
             return Observation(view, legal), memory
 
-        def of_set(seats: jax.Array, key: jax.Array) -> tuple[Observation, Any]:
-            transitions, seat = draw_present(self.game, buffer, seats, key, self.rows)
-            drawn = jax.vmap(start)(transitions, seat, number_among(self.seats, seat))
+        def of_set(seats: jax.Array, key: jax.Array) -> tuple[jax.Array, jax.Array]:
+            row, seat = draw_places(self.game, buffer, seats, key, self.rows)
             shape = (self.config.horizon, self.replicas)
-            starts: tuple[Observation, Any] = jax.tree.map(
-                lambda leaf: leaf.reshape(*shape, *leaf.shape[1:]), drawn
-            )
-            return starts
+            return row.reshape(shape), seat.reshape(shape)
 
         keys = jax.random.split(key, len(self.seats))
-        return jax.vmap(of_set, out_axes=1)(jnp.asarray(self.seats), keys)
+        drawn = jax.vmap(of_set, out_axes=1)(jnp.asarray(self.seats), keys)
+        # Read in the order of steps, in which imagination goes through them: to turn what was read
+        # takes longer than to read it.
+        over_all = jax.vmap(jax.vmap(jax.vmap(start)))
+        return over_all(*drawn)
 
     def batch(self, rollout: ImaginedRollout, observed: jax.Array, open_: jax.Array) -> Batch:
         """[rows, ...] the steps of an imagined rollout [H, replicas, ...] of one set."""

@@ -122,15 +122,23 @@ def draw_rows(key: jax.Array, present: jax.Array, count: int) -> tuple[jax.Array
     return jax.lax.div(flat, places), jax.lax.rem(flat, places)
 
 
+def draw_places(
+    game: Game, buffer: Rows, seats: jax.Array, key: jax.Array, count: int
+) -> tuple[jax.Array, jax.Array]:
+    """[count] rows of a buffer, by number, and for each one of the seats [k] that is present."""
+    present = present_in(game, buffer)
+    present = present.any(axis=tuple(range(1, present.ndim - 1)))  # at any step of a segment
+    row, place = draw_rows(key, present[:, seats], count)
+    return row, at(seats, place)
+
+
 def draw_present(
     game: Game, buffer: Rows, seats: jax.Array, key: jax.Array, count: int
 ) -> tuple[Rows, jax.Array]:
     """[count] rows of a buffer, and for each one of the seats [k] that is present in it."""
-    present = present_in(game, buffer)
-    present = present.any(axis=tuple(range(1, present.ndim - 1)))  # at any step of a segment
-    row, place = draw_rows(key, present[:, seats], count)
+    row, seat = draw_places(game, buffer, seats, key, count)
     drawn: Rows = jax.tree.map(lambda leaf: at(leaf, row), buffer)
-    return drawn, at(seats, place)
+    return drawn, seat
 
 
 def present_in(game: Game, rows: Any) -> jax.Array:
