@@ -15,7 +15,9 @@ from hopplus.games.game import views
 from hopplus.learning.auxiliary.imagined_rollouts import act_without_goals
 from hopplus.learning.from_run import make_learner
 from hopplus.models.opponent import OpponentPart, others_logits, others_views
+from hopplus.models.sampling import draw
 from hopplus.models.world import Prediction
+from hopplus.planning import imagined_rollouts
 from hopplus.planning.dynamics import LearnedDynamics, Observation
 from hopplus.planning.imagined_rollouts import Imagination, ImaginedRollout
 from hopplus.types import Act, View
@@ -184,9 +186,52 @@ def test_after_an_imagined_end_the_next_real_moment_follows(
     assert dream.ended.tolist() == [False, True, False, True, True]
     np.testing.assert_allclose(dream.reward[:, 0], [0.5, 0.75, 0.7, 0.95, 0.9])
     assert dream.act.value.tolist() == [0, 1, 20, 21, 40]
+    assert dream.begins.tolist() == [True, False, True, False, True]
     np.testing.assert_array_equal(dream.view.legal[1], np.isin(np.arange(7), [1, STAY]))
     np.testing.assert_array_equal(dream.view.legal[2], True)
     assert behind == (None if dream.behind is None else dream.behind.tolist())
+
+
+def test_nothing_in_imagination_is_drawn_by_the_same_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the seat does, what the others are after and do, and what the world brings, at every
+    step."""
+    actions, steps, used = 7, 3, []
+
+    def note(key: jax.Array) -> None:
+        used.append(tuple(jax.random.key_data(key).tolist()))
+
+    def decide(memory: jax.Array, view: View, key: jax.Array) -> tuple[jax.Array, Act]:
+        note(key)
+        logits = jnp.log(jnp.full(actions, 1 / actions))
+        return memory, Act(jnp.int32(STAY), logits, logits[0], memory, *[jnp.zeros(0)] * 3)
+
+    def suppose(inferred: jax.Array, key: jax.Array) -> jax.Array:
+        note(key)
+        return jnp.zeros((2, 0))
+
+    def draw_noted(key: jax.Array, probabilities: jax.Array) -> jax.Array:
+        note(key)
+        return draw(key, probabilities)
+
+    class Drawing(Ending):
+        def bring_back(self, before: jax.Array, after: jax.Array, key: jax.Array) -> jax.Array:
+            note(key)
+            return after
+
+    monkeypatch.setattr(imagined_rollouts, "draw", draw_noted)
+    net = OpponentPart((3, 3, 6), 3, actions, 0, TINY, (1.0,) * actions)
+    models = jax.vmap(net.init)(jax.random.split(jax.random.key(0), 2))
+    view = View(
+        jnp.zeros((steps, 3, 3, 6)),
+        jnp.ones((steps, actions), bool),
+        jnp.zeros(steps),
+        jnp.full((steps, 3), -1),
+    )
+    observations = Observation(view, jnp.ones((steps, 3, actions), bool))
+    imagination = Imagination(decide, models, LearnedDynamics(Drawing(2.0), 9), suppose)
+    with jax.disable_jit():
+        imagination(observations, jnp.zeros(steps), jax.random.key(0))
+    assert len(used) == len(set(used)) == 4 * steps + 1  # and the value behind the last
 
 
 REWARDS = {

@@ -1,6 +1,7 @@
 """What networks are given of a board."""
 
 from dataclasses import replace
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -10,7 +11,7 @@ import pytest
 
 from hopplus.config import NetConfig, PPOConfig, TrainConfig, make_config
 from hopplus.learning.from_run import make_learner
-from hopplus.models.nets import Walking, centred, convolved, first_layer, make_body
+from hopplus.models.nets import ActorCritic, Walking, centred, convolved, first_layer, make_body
 from hopplus.types import View
 
 WALKS = NetConfig(kind="walking", hidden=16)
@@ -37,6 +38,26 @@ def test_convolutions_are_those_of_jax() -> None:
         planes[None], kernel, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")
     )[0]
     np.testing.assert_allclose(convolved(planes, kernel), theirs, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("kind", ["mlp", "conv", "centred", "walking"])
+@pytest.mark.parametrize("recalls", [False, True])
+def test_one_view_with_many_goals_is_as_with_each(kind: Any, recalls: bool) -> None:
+    """Whatever else the network is given of the view."""
+    key_net, key_planes, key_goals = jax.random.split(jax.random.key(0), 3)
+    config = NetConfig(kind=kind, hidden=16)
+    net = ActorCritic((3, 3, 5), 6, config, key_net, goal=4, recalled_seats=2 * recalls)
+    planes = jax.random.bernoulli(key_planes, 0.3, (3, 3, 5)).at[..., 0].set(False)
+    planes = planes.at[1, 2, 0].set(True).astype(jnp.float32)
+    legal = jnp.array([True, False, True, True, True, False])
+    view = View(planes, legal, jnp.float32(0.3), jnp.array([3, -1]))
+    goals = jax.random.normal(key_goals, (5, 4))
+    logits, values = jax.jit(lambda: net.of_many_goals(view, goals))()
+    for number, goal in enumerate(goals):
+        of_one = net(view, goal)
+        np.testing.assert_allclose(logits[number], of_one[0], rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(values[number], of_one[1], rtol=1e-4, atol=1e-5)
+    assert len(np.unique(values)) == 5
 
 
 def body_that_walks() -> Walking:

@@ -17,6 +17,7 @@ from hopplus.games import make_game
 from hopplus.games.game import Game
 from hopplus.games.grid import STAY, moved
 from hopplus.games.stag_hunt import StagHuntState
+from hopplus.models.structured_world import _standing
 from hopplus.models.world import Prediction, stepped
 from hopplus.recorded.dataset import open_data
 from hopplus.recorded.models import Setting, make_setting
@@ -228,6 +229,25 @@ def test_settling_takes_the_likeliest() -> None:
         assert settled[..., 0].sum() == there
         assert settled[0, 0, 0] == there
         assert settled[..., 1].sum() == 0
+
+
+def test_settling_takes_the_first_of_the_likeliest() -> None:
+    """Nobody is in two cells, however alike their chances are."""
+    world: Any = jax.jit(setting_of().part.init)(jax.random.key(0))
+    planes = jnp.zeros((3, 3, PLANES)).at[1:, :, 0].set(0.15).at[2, 2, 1].set(1.0)
+    gone = jnp.array([0.1, 0.0, 1.0])
+    prediction = Prediction(planes, jnp.zeros(3), gone, jnp.zeros((3, 7)), jnp.float32(0))
+    settled, who = world.settled(prediction)
+    assert np.argwhere(settled[..., :3]).tolist() == [[1, 0, 0], [2, 2, 1]]
+    assert who.tolist() == [False, False, True]
+
+
+def test_where_seats_stand_by_hand() -> None:
+    """Each in its cell, and one that has gone in none."""
+    planes = jnp.zeros((3, 9)).at[0, 7].set(1.0).at[2, 0].set(1.0)
+    standing = _standing(planes)
+    assert standing.cell[np.array([0, 2])].tolist() == [7, 0]
+    assert standing.there.tolist() == [1, 0, 1]
 
 
 @pytest.mark.parametrize("head", ["structured", "cells"])
