@@ -228,7 +228,8 @@ def test_nothing_in_imagination_is_drawn_by_the_same_key(monkeypatch: pytest.Mon
         jnp.full((steps, 3), -1),
     )
     observations = Observation(view, jnp.ones((steps, 3, actions), bool))
-    imagination = Imagination(decide, models, LearnedDynamics(Drawing(2.0), 9), suppose)
+    world: Any = Drawing(2.0)
+    imagination = Imagination(decide, models, LearnedDynamics(world, 9), suppose)
     with jax.disable_jit():
         imagination(observations, jnp.zeros(steps), jax.random.key(0))
     assert len(used) == len(set(used)) == 4 * steps + 1  # and the value behind the last

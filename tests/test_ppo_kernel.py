@@ -177,8 +177,13 @@ def test_parts_have_one_product() -> None:
 
 def test_a_gpu_is_given_inputs_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without making one array of them first; a CPU is given one."""
-    asked = []
-    monkeypatch.setattr(nets, "weighed", lambda *_, apart: asked.append(apart) or jnp.zeros(8))
+    asked: list[bool] = []
+
+    def noted(inputs: nets.Inputs, weight: jax.Array, *, apart: bool) -> jax.Array:
+        asked.append(apart)
+        return weighed(inputs, weight, apart=apart)
+
+    monkeypatch.setattr(nets, "weighed", noted)
     body = nets.make_body((2, 2, 3), NetConfig(hidden=8), jax.random.key(0))
     for backend in ("cpu", "gpu"):
         monkeypatch.setattr(jax, "default_backend", lambda: backend)  # noqa: B023
