@@ -1,12 +1,16 @@
 """Programs that are kept: known by everything they are made of, and never used if in doubt."""
 
+import importlib.util
 import os
 import platform
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib import metadata
+from importlib.machinery import ModuleSpec
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import equinox as eqx
@@ -275,6 +279,34 @@ def test_a_function_in_the_place_of_ours_has_no_fingerprint(
     fingerprint(0)
     monkeypatch.setattr("hopplus.learning.policy_loss.ppo_loss", lambda *given: None)
     with pytest.raises(NoFingerprint, match=r"hopplus\.learning\.policy_loss"):
+        fingerprint(0)
+
+
+def test_packages_may_lie_elsewhere_than_jax(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where JAX is the system's, equinox and others are in an environment of one's own. A function
+    from there is none in the place of ours; one from anywhere else may be."""
+    find = importlib.util.find_spec
+
+    def found(name: str) -> Any:
+        place = tmp_path / "site" / name / "__init__.py"
+        return ModuleSpec(name, None, origin=str(place)) if name == "equinox" else find(name)
+
+    monkeypatch.setattr(importlib.util, "find_spec", found)
+    for name, folder in (("lies_there", "site"), ("lies_elsewhere", "own")):
+        module = ModuleType(name)
+        module.__file__ = str(tmp_path / folder / f"{name}.py")
+        monkeypatch.setitem(sys.modules, name, module)
+
+    def helper() -> None:
+        pass
+
+    helper.__module__ = "lies_there.inside"
+    monkeypatch.setattr("hopplus.learning.policy_loss.helper", helper, raising=False)
+    fingerprint(0)
+    helper.__module__ = "lies_elsewhere"
+    with pytest.raises(NoFingerprint, match="helper"):
         fingerprint(0)
 
 

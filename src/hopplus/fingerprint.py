@@ -9,6 +9,7 @@ import dataclasses
 import enum
 import functools
 import hashlib
+import importlib.util
 import inspect
 import os
 import platform
@@ -32,7 +33,6 @@ VERSIONED = ("jax", "jaxlib", "equinox", "optax", "numpy")
 # Where there is a GPU, one of these compiles for it.
 COMPILERS = [f"jax-{kind}-{part}" for kind in ("cuda12", "cuda13") for part in ("pjrt", "plugin")]
 TRUSTED = {"hopplus", *VERSIONED, *sys.stdlib_module_names}
-SITE = Path(jax.__file__).resolve().parents[1]
 NO_PROGRAM = ("cli", "api", "report", "runs")  # which no program is traced from
 # Settings of JAX that say where things are kept, and not what a program is; devices are told apart
 # by themselves.
@@ -118,9 +118,14 @@ def _check_unpatched(package: str) -> None:
 
 @functools.cache
 def _is_installed(package: str) -> bool:
-    """Whether a package is ours, Python's, or lies where JAX lies."""
+    """Whether a package is ours, Python's, or lies where one of those that ours depends on lies:
+    JAX may be the system's, and the others in an environment of their own."""
     file = getattr(sys.modules.get(package), "__file__", None)
-    return package in TRUSTED or (file is not None and Path(file).resolve().is_relative_to(SITE))
+    if package in TRUSTED or file is None:
+        return package in TRUSTED
+    found = map(importlib.util.find_spec, VERSIONED)
+    sites = {Path(spec.origin).resolve().parents[1] for spec in found if spec and spec.origin}
+    return any(Path(file).resolve().is_relative_to(site) for site in sites)
 
 
 def _root(one: Any) -> str:
