@@ -13,12 +13,14 @@ from hopplus.config import NetConfig
 from hopplus.games import make_game
 from hopplus.games.game import views
 from hopplus.learning.auxiliary.imagined_rollouts import act_without_goals
+from hopplus.learning.auxiliary.learner import flat
+from hopplus.learning.auxiliary.transitions import Transitions, present_in
 from hopplus.learning.from_run import make_learner
 from hopplus.models.opponent import OpponentPart, others_logits, others_views
 from hopplus.models.sampling import draw
 from hopplus.models.world import Prediction
 from hopplus.planning import imagined_rollouts
-from hopplus.planning.dynamics import LearnedDynamics, Observation
+from hopplus.planning.dynamics import LearnedDynamics, Observation, observe
 from hopplus.planning.imagined_rollouts import Imagination, ImaginedRollout
 from hopplus.types import Act, View
 from tiny_hop_plus import CONFIG, GAME, TINY, TrueWorld, jit, of_seat, random_like, same, setup
@@ -192,7 +194,46 @@ def test_after_an_imagined_end_the_next_real_moment_follows(
     assert behind == (None if dream.behind is None else dream.behind.tolist())
 
 
-def test_nothing_in_imagination_is_drawn_by_the_same_key(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("seats", [[[0], [1], [2]], [[0, 1, 2]], [[0], [2]], [[1, 2]]])
+@pytest.mark.parametrize("sight", [None, 1])
+def test_it_begins_from_steps_of_seats_that_were_there(
+    seats: list[list[int]], sight: int | None
+) -> None:
+    """View, what is legal and memory are of one step and one seat of the set."""
+    s = setup()
+    made = s.learner.auxiliary.imagined_rollouts
+    assert made is not None
+    game = make_game(replace(GAME, sight=sight))
+    learning = np.sort(np.concatenate(seats))
+    own = replace(made, game=game, seats=np.array(seats))
+    rows = len(flat(s.played.joint))
+    # Whose memory it is tells the row and the number among those who learn.
+    tags = 10 * jnp.arange(rows)[:, None] + jnp.arange(len(learning))
+    buffer = replace(flat(Transitions(s.played.state, s.played.joint)), memory=tags)
+    observations, memories = jit(own.starts)(buffer, jax.random.key(3))
+    shape = (own.config.horizon, len(seats), own.replicas)
+    assert memories.shape == shape
+    present = np.asarray(present_in(game, buffer))
+    for place in np.ndindex(shape):
+        row, number = divmod(int(memories[place]), 10)
+        seat = learning[number]
+        assert seat in seats[place[1]]
+        assert present[row, seat]
+        state = jax.tree.map(lambda leaf: leaf[row], buffer.state)  # noqa: B023
+        view = game.view(state, seat)
+        legal = np.roll(views(game, state).legal, -seat, axis=0)
+        if sight is not None:
+            legal = observe(game, view).legal
+        for leaf, like in zip(
+            jax.tree.leaves(jax.tree.map(lambda leaf: leaf[place], observations)),  # noqa: B023
+            jax.tree.leaves(Observation(view, legal)),
+            strict=True,
+        ):
+            np.testing.assert_array_equal(leaf, like)
+    assert len(np.unique(memories)) > own.replicas
+
+
+def test_no_key_is_handed_out_twice_in_imagination(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the seat does, what the others are after and do, and what the world brings, at every
     step."""
     actions, steps, used = 7, 3, []

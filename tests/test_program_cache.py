@@ -1,6 +1,5 @@
 """Programs that are kept: known by everything they are made of, and never used if in doubt."""
 
-import importlib.util
 import os
 import platform
 import sys
@@ -8,9 +7,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib import metadata
-from importlib.machinery import ModuleSpec
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import equinox as eqx
@@ -287,13 +285,13 @@ def test_packages_may_lie_elsewhere_than_jax(
 ) -> None:
     """Where JAX is the system's, equinox and others are in an environment of one's own. A function
     from there is none in the place of ours; one from anywhere else may be."""
-    find = importlib.util.find_spec
+    distribution = metadata.distribution
 
     def found(name: str) -> Any:
-        place = tmp_path / "site" / name / "__init__.py"
-        return ModuleSpec(name, None, origin=str(place)) if name == "equinox" else find(name)
+        place = SimpleNamespace(version="1", locate_file=lambda path: tmp_path / "site" / path)
+        return place if name == "equinox" else distribution(name)
 
-    monkeypatch.setattr(importlib.util, "find_spec", found)
+    monkeypatch.setattr(metadata, "distribution", found)
     for name, folder in (("lies_there", "site"), ("lies_elsewhere", "own")):
         module = ModuleType(name)
         module.__file__ = str(tmp_path / folder / f"{name}.py")

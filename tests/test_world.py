@@ -17,6 +17,7 @@ from hopplus.games import make_game
 from hopplus.games.game import Game
 from hopplus.games.grid import STAY, moved
 from hopplus.games.stag_hunt import StagHuntState
+from hopplus.models import structured_world
 from hopplus.models.structured_world import _standing
 from hopplus.models.world import Prediction, stepped
 from hopplus.recorded.dataset import open_data
@@ -243,11 +244,28 @@ def test_settling_takes_the_first_of_the_likeliest() -> None:
 
 
 def test_where_seats_stand_by_hand() -> None:
-    """Each in its cell, and one that has gone in none."""
-    planes = jnp.zeros((3, 9)).at[0, 7].set(1.0).at[2, 0].set(1.0)
+    """Each in its cell, the first one if it is in several, and one that has gone in none."""
+    planes = jnp.zeros((4, 9)).at[0, 7].set(1.0).at[2, 0].set(1.0).at[3, 5:7].set(1.0)
     standing = _standing(planes)
-    assert standing.cell[np.array([0, 2])].tolist() == [7, 0]
-    assert standing.there.tolist() == [1, 0, 1]
+    assert standing.cell.tolist() == [7, 0, 0, 5]  # any that is there, for the one that has gone
+    assert standing.there.tolist() == [1, 0, 1, 1]
+
+
+def test_only_cells_on_the_board_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also around a seat that has gone, of which nothing is known."""
+    world: Any = jax.tree.map(lambda leaf: leaf * 5, setting_of().part.init(jax.random.key(0)))
+    views, joints = random_views(30)
+    assert (views.planes[..., :3].sum(axis=(1, 2)) == 0).any()  # somebody has gone
+
+    def read(table: jax.Array, where: jax.Array) -> jax.Array:
+        assert int(where.min()) >= 0
+        assert int(where.max()) < len(table)
+        return table[where]
+
+    monkeypatch.setattr(structured_world, "at", read)
+    with jax.disable_jit():
+        for number in range(30):
+            world(jax.tree.map(lambda leaf: leaf[number], views), joints[number])  # noqa: B023
 
 
 @pytest.mark.parametrize("head", ["structured", "cells"])

@@ -9,13 +9,13 @@ import dataclasses
 import enum
 import functools
 import hashlib
-import importlib.util
 import inspect
 import os
 import platform
 import sys
 import types
 from collections.abc import Mapping, Set
+from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -118,13 +118,15 @@ def _check_unpatched(package: str) -> None:
 
 @functools.cache
 def _is_installed(package: str) -> bool:
-    """Whether a package is ours, Python's, or lies where one of those that ours depends on lies:
-    JAX may be the system's, and the others in an environment of their own."""
+    """Whether a package is ours, Python's, or lies where one of those is installed that ours
+    depends on: JAX may be the system's, and the others in an environment of their own."""
     file = getattr(sys.modules.get(package), "__file__", None)
     if package in TRUSTED or file is None:
         return package in TRUSTED
-    found = map(importlib.util.find_spec, VERSIONED)
-    sites = {Path(spec.origin).resolve().parents[1] for spec in found if spec and spec.origin}
+    sites = []
+    for name in VERSIONED:
+        with suppress(metadata.PackageNotFoundError):
+            sites.append(Path(str(metadata.distribution(name).locate_file(""))).resolve())
     return any(Path(file).resolve().is_relative_to(site) for site in sites)
 
 

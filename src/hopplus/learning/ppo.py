@@ -141,7 +141,7 @@ def source_metrics(source: str, batch: Batch, mask: jax.Array, valued: jax.Array
         squares = (batch.inferred**2).mean(axis=-1)
         found[f"{source}/goal_size"] = jnp.sqrt(mean_of(squares, mask))  # root mean square
         found[f"{source}/steps"] = mask.sum()
-        found[f"{source}/goals"] = (mask & (squares > 0)).sum()
+        found[f"{source}/goals"] = (mask & (squares != 0)).sum()
     return found
 
 

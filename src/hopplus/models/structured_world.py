@@ -65,7 +65,7 @@ class StructuredWorld(eqx.Module):
         best = jnp.take_along_axis(landing, chance[:, :-1].argmax(axis=1)[:, None], axis=1)[:, 0]
         stays_on = here.there * (chance[:, :-1].max(axis=1) > chance[:, -1])
         likely = jnp.concatenate([grounds[:1], (things > 0.5).astype(jnp.float32)])
-        then = Standing(best, stays_on)
+        then = Standing(jnp.where(stays_on > 0, best, 0), stays_on)
         return Prediction(
             planes=after.T.reshape(b.shape),
             reward=reward,
@@ -250,9 +250,10 @@ def _parted(planes: jax.Array, board: Board) -> tuple[jax.Array, jax.Array]:
 
 
 def _standing(seats: jax.Array) -> Standing:
-    """Where seats are by their planes [N, H*W], of zeros and at most one 1 each."""
-    cells = (seats * np.arange(seats.shape[1], dtype=np.float32)).sum(axis=1)
-    return Standing(cells.astype(jnp.int32), seats.sum(axis=1))
+    """Where seats are by their planes [N, H*W] of 0 and 1."""
+    cells = seats.shape[1]
+    first = jnp.where(seats > 0, np.arange(cells), cells).min(axis=1)
+    return Standing(jnp.where(first < cells, first, 0), seats.max(axis=1))
 
 
 def _near(board: Board) -> np.ndarray:

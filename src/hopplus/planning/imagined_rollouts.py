@@ -79,16 +79,23 @@ class Imagination:
                 behind = jnp.where(goes_on, later.value, 0.0)
             seen = (before, begins, observation.view, act)
             found = (*seen, transition.reward, transition.ended, behind)
-            return (transition.ended, after, memory), found
+            onward = jax.tree.map(_as, (after, memory), (embedding, before))
+            return (transition.ended, *onward), found
 
         steps = len(observations.legal)
         embeddings = jax.vmap(self.dynamics.enter)(observations)
         first = jax.tree.map(lambda leaf: leaf[0], (embeddings, memories))
         # All keys at once: to split a key takes as long as to split many.
-        keys = jax.random.split(key, (steps, 4))
+        keys = jax.random.split(key, 4 * steps + 1)
+        key_last, keys = keys[-1], keys[:-1].reshape(steps, 4, *keys.shape[1:])
         (_, embedding, memory), found = jax.lax.scan(
             step, (jnp.bool_(True), *first), (embeddings, memories, keys)
         )
         before, begins, view, act, reward, ended, behind = found
-        _, last = self.decide(memory, self.dynamics.observation(embedding).view, key)
+        _, last = self.decide(memory, self.dynamics.observation(embedding).view, key_last)
         return ImaginedRollout(before, begins, view, act, reward, ended, last.value[None], behind)
+
+
+def _as(new: jax.Array, old: jax.Array) -> jax.Array:
+    """A step later numbers are of the kind that they were, whatever a player has made of them."""
+    return new if new.dtype == old.dtype else new.astype(old.dtype)
