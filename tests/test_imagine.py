@@ -221,7 +221,7 @@ def test_it_begins_from_steps_of_seats_that_were_there(
         assert present[row, seat]
         state = jax.tree.map(lambda leaf: leaf[row], buffer.state)  # noqa: B023
         view = game.view(state, seat)
-        legal = np.roll(views(game, state).legal, -seat, axis=0)
+        legal = jnp.roll(views(game, state).legal, -seat, axis=0)
         if sight is not None:
             legal = observe(game, view).legal
         for leaf, like in zip(
