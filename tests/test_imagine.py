@@ -233,6 +233,16 @@ def test_it_begins_from_steps_of_seats_that_were_there(
     assert len(np.unique(memories)) > own.replicas
 
 
+def test_memory_keeps_its_kind_of_numbers() -> None:
+    """Narrower ones are widened, as by `jnp.where`; nothing is cut off in silence."""
+    whole, real = jnp.int32(2), jnp.float32(1.5)
+    widened = imagined_rollouts._as(whole, real)
+    assert (widened.dtype, widened) == (jnp.float32, 2.0)
+    assert imagined_rollouts._as(real, whole).dtype == jnp.float32
+    key = jax.random.key(1)
+    assert imagined_rollouts._as(key, jax.random.key(0)) == key
+
+
 def test_no_key_is_handed_out_twice_in_imagination(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the seat does, what the others are after and do, and what the world brings, at every
     step."""

@@ -78,7 +78,7 @@ class StructuredWorld(eqx.Module):
         b = self.board
         players = prediction.planes[..., : b.seats].reshape(-1, b.seats)  # [H*W, N]
         most, cells = players.max(axis=0), np.arange(len(players))[:, None]
-        # The first of the likeliest; `argmax` takes three times as long on a CPU.
+        # The first of the likeliest; XLA does not vectorise `argmax` on a CPU.
         best = cells == jnp.where(players == most, cells, len(players)).min(axis=0)
         stays = most > prediction.gone
         rest = (prediction.planes[..., b.seats :] > 0.5).astype(jnp.float32)

@@ -97,5 +97,7 @@ class Imagination:
 
 
 def _as(new: jax.Array, old: jax.Array) -> jax.Array:
-    """A step later numbers are of the kind that they were, whatever a player has made of them."""
-    return new if new.dtype == old.dtype else new.astype(old.dtype)
+    """What a step has left as narrower numbers is kept as those it came from, as in `jnp.where`;
+    what it has left as wider ones the loop refuses."""
+    kind = jnp.promote_types(new.dtype, old.dtype) if new.dtype != old.dtype else old.dtype
+    return new if new.dtype == kind else new.astype(kind)
