@@ -26,8 +26,14 @@ from hopplus.program_cache import SWITCH, programs_folder
 from hopplus.runs.folder import open_run
 
 _GAME = "--game.size 3 --game.seats 2 --game.hares 2 --game.horizon 8 --net.hidden 16"
+MODELS = (
+    "hop-plus --goal.hidden 8 --goal.batch 4 --goal.fits 2 --goal.every 2 --opponent.batch 16"
+    " --opponent.fits 2 --world.batch 16 --world.fits 2 --imagine.horizon 4 --imagine.warm-up 0"
+    " --imagine.gate 1 --goal.mixing 0.5 --goal.mixing-until 1 --opponent.net.hidden 8"
+)
 _RUN = "--ppo.games 8 --ppo.unroll 8 --ppo.minibatches 2 --ppo.epochs 1 --ppo.no-anneal"
 GAME, RUN = _GAME.split(), _RUN.split()
+SHARED = "ppo --ppo.parameters shared"
 STEPS = 64  # of an update
 COLLECTIVES = ("all-reduce", "all-gather", "all-to-all", "collective-permute", "reduce-scatter")
 
@@ -40,10 +46,14 @@ def said(*words: str) -> tuple[int, str, str]:
     return status, out.getvalue(), errors.getvalue()
 
 
-def run(name: str, devices: str, updates: int = 6, seed: int = 0) -> dict[str, Any]:
-    """Train four seeds, and give what was logged and what came of it."""
-    length = ["--steps", str(STEPS * updates), "--seeds", "4", "--seed", str(seed)]
-    command = ["train", "ppo", "--name", name, *GAME, *RUN, *length, "--checkpoint-every", "2"]
+def run(
+    name: str, devices: str, updates: int = 6, seed: int = 0, seeds: int = 4, preset: str = "ppo"
+) -> dict[str, Any]:
+    """Train seeds of a preset with options, and give what was logged and what came of it."""
+    length = ["--steps", str(STEPS * updates), "--seeds", str(seeds), "--seed", str(seed)]
+    preset, *options = preset.split()
+    settings = [*GAME, *RUN, *options, *length, "--checkpoint-every", "2"]
+    command = ["train", preset, "--name", name, *settings]
     status, _, errors = said(*command, "--devices", devices)
     assert status == 0, errors
     return found(name)
@@ -70,14 +80,14 @@ def found(name: str) -> dict[str, Any]:
     return {"log": folder.metrics(), "result": folder.result(), "config": folder.facts()["config"]}
 
 
-def collectives(name: str, devices: int) -> int:
-    """How often devices exchange anything in the update of that run."""
+def collectives(name: str, devices: int, kinds: tuple[str, ...] = COLLECTIVES) -> int:
+    """How often devices exchange anything of these kinds in the update of that run."""
     folder = open_run(Path("runs") / name)
     config, learner = folder.config(), learner_from_run(folder)
     with using(devices):
         program: Any = next_of(learner, config, config.seeds).program
         text = program.lower(empty_learning(learner, config), 1).compile().as_text() or ""
-    return sum(text.count(f" {name}(") for name in COLLECTIVES)
+    return sum(text.count(f" {name}(") for name in kinds)
 
 
 def adapted(devices: str) -> Any:
@@ -128,6 +138,13 @@ def main_checks() -> dict[str, Any]:
         "then one": go_on("eight", "1", updates=4),
         "then four": go_on("eight", "4", updates=6),
         "exchanges": collectives("four", 4),
+        "models": run("models", "1", updates=3, seeds=1, preset=MODELS),
+        "models apart": run("models-apart", "2", updates=3, seeds=1, preset=MODELS),
+        "reductions": collectives("models-apart", 2, ("all-reduce", "reduce-scatter")),
+        "shared": run("shared", "1", updates=2, preset=SHARED),
+        "shared apart": run("shared-apart", "8", updates=2, preset=SHARED),
+        "alone": run("alone", "1", updates=2, seeds=1),
+        "both apart": run("both-apart", "8", updates=2, seeds=1),
         "adapted": [adapted("1"), adapted("8")],
         "kept": kept(),
     }

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -77,7 +78,45 @@ def test_a_run_has_a_seed_on_each_core(tmp_path: Path) -> None:
         )
         assert done.returncode == 0, done.stderr
         result = json.loads((tmp_path / "runs/two/result.json").read_text())
-        assert result["devices"] == {"seeds": 2, "games": 1}
+        assert result["devices"] == {"seeds": 2, "sets": 1, "games": 1}
+
+
+@pytest.mark.skipif(cores() < 2, reason="needs two cores")
+def test_sets_of_parameters_are_on_different_cores_by_default(tmp_path: Path) -> None:
+    """And a run that had one device goes on with one, to the last bit."""
+    game = "--game.size 3 --game.seats 2 --game.hares 2 --net.hidden 8 --ppo.games 8"
+    length = "--ppo.no-anneal --checkpoint-every 2"
+    clean = {name: value for name, value in os.environ.items() if name not in NAMES}
+
+    def said(command: str) -> None:
+        done = subprocess.run(
+            [sys.executable, "-m", "hopplus", *command.split()],
+            env=clean | {"JAX_PLATFORMS": "cpu"},
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stderr
+
+    def result(name: str) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads((tmp_path / f"runs/{name}/result.json").read_text())
+        return found
+
+    said(f"train ppo --steps 576 --name two {game} {length}")
+    assert result("two")["devices"] == {"seeds": 1, "sets": 2, "games": 1}
+    said(f"train ppo --steps 576 --name one {game} {length} --devices 1")
+    said("resume runs/one --steps 1152")
+    assert "devices" not in result("one")
+    said(f"train ppo --steps 1152 --name whole {game} {length} --devices 1")
+    assert result("one")["returns"] == result("whole")["returns"]
+
+
+@pytest.mark.parametrize(("runs", "count"), [([(3, 4)], 2), ([(1, 1)], 1), ([(2, 1), (3, 1)], 1)])
+def test_only_so_many_cores_as_everything_divides_among(
+    runs: list[tuple[int, int]], count: int
+) -> None:
+    probed = probe(str(1), f"from hopplus.devices import cores_for\nprint(cores_for({runs}))")
+    assert int(probed[0].split()[0]) == count if cores() == 2 else int(probed[0].split()[0]) >= 1
 
 
 def test_there_are_no_more_than_cores() -> None:

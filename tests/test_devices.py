@@ -45,7 +45,7 @@ def test_seeds_apart_exchange_nothing(found: Found) -> None:
 def test_seeds_apart_are_those_of_one_device(found: Found) -> None:
     """But for rounding: XLA adds numbers in an order that hangs on how many there are."""
     assert_near(found["one"]["log"], found["four"]["log"], 6)
-    assert found["four"]["result"]["devices"] == {"seeds": 4, "games": 1}
+    assert found["four"]["result"]["devices"] == {"seeds": 4, "sets": 1, "games": 1}
     assert "devices" not in found["one"]["result"]
 
 
@@ -65,15 +65,31 @@ def test_programs_of_several_devices_are_kept(found: Found) -> None:
     assert len(first) == 2
 
 
-def test_games_apart_are_those_of_one_device(found: Found) -> None:
-    assert found["eight"]["result"]["devices"] == {"seeds": 4, "games": 2}
+def test_sets_of_parameters_apart_are_those_of_one_device(found: Found) -> None:
+    """With every model of HOP+, which learns from play of all seats by itself."""
+    assert found["eight"]["result"]["devices"] == {"seeds": 4, "sets": 2, "games": 1}
     assert_near(found["one"]["log"], found["eight"]["log"], 2)
+    assert found["models apart"]["result"]["devices"] == {"seeds": 1, "sets": 2, "games": 1}
+    assert_near(found["models"]["log"], found["models apart"]["log"], 3)
+
+
+def test_games_apart_are_those_of_one_device(found: Found) -> None:
+    """Of players that share their parameters, and with the sets of others apart, too."""
+    assert found["shared apart"]["result"]["devices"] == {"seeds": 4, "sets": 1, "games": 2}
+    assert_near(found["shared"]["log"], found["shared apart"]["log"], 2)
+    assert found["both apart"]["result"]["devices"] == {"seeds": 1, "sets": 2, "games": 4}
+    assert_near(found["alone"]["log"], found["both apart"]["log"], 2)
+
+
+def test_sets_apart_tell_each_other_nothing_in_a_minibatch(found: Found) -> None:
+    """They play together and say what came of it: gradients stay where they are."""
+    assert found["reductions"] == 0
 
 
 def test_a_run_goes_on_with_other_devices(found: Found) -> None:
     """Eight, then one, then four: nothing of the number is kept."""
     assert "devices" not in found["then one"]["result"]
-    assert found["then four"]["result"]["devices"] == {"seeds": 4, "games": 1}
+    assert found["then four"]["result"]["devices"] == {"seeds": 4, "sets": 1, "games": 1}
     assert_near(found["one"]["log"], found["then four"]["log"], 6)
     assert found["then four"]["config"] == found["one"]["config"]
 

@@ -1,12 +1,13 @@
 """Which devices a program runs on, and how its arrays lie there.
 
-Seeds lie on different devices first, since they need nothing of each other; then games, whose
-gradients are summed over devices. On one device nothing of this is done: programs are what they
-would be without it.
+Seeds lie on different devices first, since they need nothing of each other; then, where devices are
+cores of a processor, the sets of parameters of a seed, which learn from the same play and need
+nothing else of each other; then games, whose gradients are summed over devices. On one device
+nothing of this is done: programs are what they would be without it.
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -24,10 +25,11 @@ from hopplus.runtime import cores, cores_as_devices
 
 Tree = TypeVar("Tree")
 Count: TypeAlias = int | Literal["all"]
-SEEDS, GAMES = "seeds", "games"  # the axes of a mesh
-# Arrays [S, ...], rows of them [K, S, ...], arrays [S, B, ...] of games too, and what all seeds
-# have in common.
+SEEDS, SETS, GAMES = "seeds", "sets", "games"  # the axes of a mesh
+# Arrays [S, ...], rows of them [K, S, ...], arrays [S, B, ...] of games too, or [S, sets, ...] of
+# sets of parameters, and what all seeds have in common.
 SEEDED, SEEDED_ROWS, PLAYED, SHARED = Spec(SEEDS), Spec(None, SEEDS), Spec(SEEDS, GAMES), Spec()
+IN_SETS = Spec(SEEDS, SETS)
 MOST_NAMED = 8  # numbers that would do, in a message
 
 _used: ContextVar[tuple[jax.Device, ...]] = ContextVar("devices", default=())
@@ -74,7 +76,8 @@ def _find(count: Count) -> tuple[jax.Device, ...]:
 
 @dataclass(frozen=True)
 class Layout:
-    """Devices as a mesh: so many for the seeds, times so many for the games of each."""
+    """Devices as a mesh: so many for the seeds, times so many for the sets of parameters of each,
+    times so many for its games."""
 
     mesh: Mesh
 
@@ -84,8 +87,8 @@ class Layout:
 
     @property
     def shares(self) -> dict[str, int]:
-        """Over how many devices seeds and games are spread."""
-        return {SEEDS: self.mesh.shape[SEEDS], GAMES: self.mesh.shape[GAMES]}
+        """Over how many devices seeds, sets of parameters and games are spread."""
+        return {axis: self.mesh.shape[axis] for axis in (SEEDS, SETS, GAMES)}
 
     def place(self, tree: Tree, specs: Any) -> Tree:
         """Arrays that every process holds in full, where they belong."""
@@ -158,26 +161,33 @@ def _by_kind(rows: dict[str, jax.Array]) -> dict[str, list[str]]:
     return kinds
 
 
-def layout_of(seeds: int, games: int) -> Layout | None:
-    """How so many seeds of so many games lie on the devices in use; None for one device. Raises
-    `ConfigError` if they do not divide among them."""
+def layout_of(seeds: int, sets: int, games: int) -> Layout | None:
+    """How so many seeds, each with so many sets of parameters that can learn apart and so many
+    games, lie on the devices in use; None for one device. Raises `ConfigError` if they do not
+    divide among them."""
     devices = _used.get()
     if not devices:
         return None
     wanted = len(devices)
-    if not _divides(seeds, games, wanted):
-        fit = [str(n) for n in range(1, len(jax.devices()) + 1) if _divides(seeds, games, n)]
+    # Elsewhere what sets tell each other was never tried, and games are many.
+    sets = sets if devices[0].platform == "cpu" and jax.process_count() == 1 else 1
+    shape = _shares(seeds, sets, wanted)
+    if games % shape[-1]:
+        every = range(1, len(jax.devices()) + 1)
+        fit = [str(n) for n in every if games % _shares(seeds, sets, n)[-1] == 0]
         more = f" and {len(fit) - MOST_NAMED} more" if len(fit) > MOST_NAMED else ""
         raise ConfigError(
             f"--devices is {wanted}, among which --seeds {seeds} times --ppo.games {games}"
             f" do not divide: {', '.join(fit[-MOST_NAMED:])}{more} would do"
         )
-    shape = (math.gcd(seeds, wanted), -1)
-    return Layout(Mesh(np.array(devices).reshape(shape), (SEEDS, GAMES)))
+    return Layout(Mesh(np.array(devices).reshape(shape), (SEEDS, SETS, GAMES)))
 
 
-def _divides(seeds: int, games: int, devices: int) -> bool:
-    return games % (devices // math.gcd(seeds, devices)) == 0
+def _shares(seeds: int, sets: int, devices: int) -> tuple[int, int, int]:
+    """Over how many of so many devices each is spread."""
+    for_seeds = math.gcd(seeds, devices)
+    for_sets = math.gcd(sets, devices // for_seeds)
+    return for_seeds, for_sets, devices // for_seeds // for_sets
 
 
 def spread(
@@ -189,16 +199,20 @@ def spread(
 ) -> jax.stages.Wrapped:
     """`jax.jit` of a function of seeds side by side, with specs of what it is given and gives.
 
-    Every device works on its own seeds, and XLA finds what the games of a seed need of each other:
-    the same numbers come out as on one device, but for the order in which floats are added.
+    Every device works on its own seeds and on its `own_share` of their sets, and XLA finds what the
+    games of a seed need of each other: the same numbers come out as on one device, but for the
+    order in which floats are added.
     """
     if layout is None:
         return jax.jit(function, **options)
 
-    def own_seeds(specs: Any) -> Any:
+    # Where nothing is left for XLA to spread it need not look: that is a tenth of compilation.
+    apart = {SEEDS, SETS} if layout.mesh.shape[GAMES] > 1 else {SEEDS, SETS, GAMES}
+
+    def own(specs: Any) -> Any:
         """The part of the specs that says so; what is left is for XLA."""
         return jax.tree.map(
-            lambda spec: Spec(*(axis if axis == SEEDS else None for axis in spec)),
+            lambda spec: Spec(*(axis if axis in apart else None for axis in spec)),
             specs,
             is_leaf=lambda one: isinstance(one, Spec),
         )
@@ -206,13 +220,75 @@ def spread(
     local = jax.shard_map(
         function,
         mesh=layout.mesh,
-        in_specs=own_seeds(given),
-        out_specs=own_seeds(found),
-        axis_names={SEEDS},
+        in_specs=own(given),
+        out_specs=own(found),
+        axis_names=apart,
         check_vma=False,  # of scans whose first values are constants
     )
     placed = {"in_shardings": layout.shardings(given), "out_shardings": layout.shardings(found)}
     return jax.jit(local, **placed, **options)
+
+
+def own_share(tree: Tree, axis: int = 0) -> Tree:
+    """Of sets of parameters, or of rows that need nothing of each other, those that the device is
+    to work on: all of them, unless devices share the sets of a seed."""
+    count = _sharing()
+    if count == 1:
+        return tree
+    here = jax.lax.axis_index(SETS)
+
+    def own(leaf: jax.Array) -> jax.Array:
+        rows = leaf.shape[axis] // count
+        return jax.lax.dynamic_slice_in_dim(leaf, here * rows, rows, axis)
+
+    share: Tree = jax.tree.map(own, tree)
+    return share
+
+
+def all_shares(tree: Tree, axis: int = 0) -> Tree:
+    """What the shares of all devices have come to, in order, for each of them."""
+    if _sharing() == 1:
+        return tree
+
+    def whole(leaf: jax.Array) -> jax.Array:
+        if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+            return jax.random.wrap_key_data(whole(jax.random.key_data(leaf)))
+        return jax.lax.all_gather(leaf, SETS, axis=axis, tiled=True)
+
+    gathered: Tree = jax.tree.map(whole, tree)
+    return gathered
+
+
+def shares_evenly(rows: int) -> bool:
+    """Whether so many rows can be shared by the devices that share the sets of a seed."""
+    return rows % _sharing() == 0
+
+
+def _sharing() -> int:
+    """How many devices share the sets of a seed in the program that is traced."""
+    inside: int = jax.sharding.get_abstract_mesh().shape.get(SETS, 1)
+    return inside
+
+
+def cores_for(runs: Iterable[tuple[int, int]]) -> int:
+    """As many cores as the seeds of each run, times the sets of parameters of a seed, divide among;
+    1 where JAX computes on something else, and in one of several processes."""
+    most = most_devices()
+    if jax.distributed.is_initialized() or jax.default_backend() != "cpu":
+        return 1
+    counts = range(1, min(most, cores()) + 1)
+    return max(
+        count
+        for count in counts
+        if all(_shares(seeds, sets, count)[-1] == 1 for seeds, sets in runs)
+    )
+
+
+def most_devices() -> int:
+    """How many there are; cores are some where JAX has nothing else to compute on."""
+    if not jax.distributed.is_initialized():
+        cores_as_devices()
+    return len(jax.devices())
 
 
 def count_used() -> int:

@@ -86,7 +86,7 @@ class Resume:
             return carry_on_pretrain(run, self.json, self.data)
         if self.data is not None:
             raise ConfigError(f"--data is given, but {run.path} plays for itself: leave it out")
-        with self.on.used(run.config()):
+        with self.on.as_before(run.devices()).used(run.config()):
             return self._go_on(run)
 
     def _go_on(self, run: RunFolder) -> int:

@@ -13,16 +13,24 @@ import jax.numpy as jnp
 import numpy as np
 
 from hopplus.config import TrainConfig
-from hopplus.devices import PLAYED, SEEDED, SEEDED_ROWS, SHARED, Layout, layout_of, spread
+from hopplus.devices import (
+    IN_SETS,
+    PLAYED,
+    SEEDED,
+    SEEDED_ROWS,
+    SHARED,
+    Layout,
+    layout_of,
+    spread,
+)
+from hopplus.learning.auxiliary.learner import FitState
+from hopplus.learning.auxiliary.learners import AuxiliaryState
 from hopplus.learning.learner import Learner, Learning
 from hopplus.models.part import Metrics
 from hopplus.play.seeds import seed_keys
 from hopplus.program_cache import LEVEL, KeptProgram, less_effort
 
 EMITTERS = "xla_cpu_use_fusion_emitters"
-# How what is learned lies on devices, by the fields of `Learning`: seeds apart, and their games.
-_FIELDS: Any = (SEEDED, SEEDED, SEEDED, PLAYED, PLAYED, SEEDED, SHARED, SEEDED, PLAYED)
-SPECS = Learning(*_FIELDS)
 MOST = 64  # updates of a dispatch
 DISPATCH = 0.25  # seconds that a dispatch is to take: progress and Ctrl-C wait for it
 GROWTH = 4  # how many times more updates a dispatch may have than the one before
@@ -58,6 +66,22 @@ class Update:
         """For what is learned of these shapes."""
         lowered: jax.stages.Lowered = self.program.lower(shapes, np.int32(1))
         return lowered
+
+
+def learning_layout(learner: Learner, seeds: int) -> Layout | None:
+    """How so many seeds of a learner lie on the devices in use."""
+    return layout_of(seeds, learner.sets_apart, learner.config.games)
+
+
+def learning_specs(learner: Learner) -> Any:
+    """How what is learned lies there: seeds apart, and their sets of parameters or games."""
+    groups = range(len(learner.seating.groups))
+    params = tuple(IN_SETS if group == learner.learning else SEEDED for group in groups)
+    fitted = {part.name: FitState(IN_SETS, SEEDED) for part in learner.auxiliary.parts}
+    auxiliary: Any = AuxiliaryState
+    fields: Any = (params, IN_SETS, auxiliary(fitted, starts=SEEDED, observed=IN_SETS))
+    others: Any = (PLAYED, PLAYED, SEEDED, SHARED, IN_SETS, PLAYED)  # from the games in flight on
+    return Learning(*fields, *others)
 
 
 def start_options(config: TrainConfig) -> dict[str, bool | int | str]:
@@ -98,13 +122,13 @@ def first_and_next(
     update needs no more than the shapes of the beginning, so neither waits for the other.
     """
     keys = seed_keys(config) if keys is None else keys
-    layout = layout_of(len(keys), config.ppo.games)
+    layout = learning_layout(learner, len(keys))
     begins = KeptProgram("init", learner, len(keys), absent is None, layout=layout)
     init: Any = begins.load()
     traced: Any = None
     if init is None:
         options = {"compiler_options": init_options(config)}
-        fresh = spread(learner.init_all, layout, SEEDED, SPECS, **options)
+        fresh = spread(learner.init_all, layout, SEEDED, learning_specs(learner), **options)
         traced = fresh.trace(keys, absent)
 
     def begin() -> Learning:
@@ -124,21 +148,21 @@ def first_and_next(
 
 def kept_update(learner: Learner, config: TrainConfig, seeds: int) -> KeptProgram:
     """Where the update of so many seeds is kept."""
-    return KeptProgram("update", learner, seeds, layout=layout_of(seeds, config.ppo.games))
+    return KeptProgram("update", learner, seeds, layout=learning_layout(learner, seeds))
 
 
 def update_from_kept(learner: Learner, config: TrainConfig, seeds: int) -> Update:
     """The update of so many seeds as it was kept, or to be compiled when it is first called."""
     kept = kept_update(learner, config, seeds).load()
-    layout = layout_of(seeds, config.ppo.games)
+    layout = learning_layout(learner, seeds)
     return Update(kept, layout) if kept else next_of(learner, config, seeds)
 
 
 def next_of(learner: Learner, config: TrainConfig, seeds: int) -> Update:
     """The update of so many seeds, to be compiled when it is first called."""
-    layout = layout_of(seeds, config.ppo.games)
+    layout, specs = learning_layout(learner, seeds), learning_specs(learner)
     options = {"donate_argnums": 0, "compiler_options": start_options(config)}
-    given, found = (SPECS, SHARED), (SPECS, SEEDED_ROWS)
+    given, found = (specs, SHARED), (specs, SEEDED_ROWS)
     return Update(spread(repeated(learner.update_all), layout, given, found, **options), layout)
 
 

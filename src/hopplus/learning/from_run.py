@@ -140,6 +140,12 @@ def learning_seats(config: TrainConfig) -> list[int]:
     return [seat for seat, name in enumerate(seat_names(config)) if name == "learn"]
 
 
+def sets_apart(config: TrainConfig) -> int:
+    """As `Learner.sets_apart` of a run with these settings, before there is a learner."""
+    together = config.ppo.parameters == "shared" or config.ppo.lola.step
+    return 1 if together else len(learning_seats(config))
+
+
 def learns_everywhere(config: TrainConfig) -> bool:
     """Whether every seat learns, so that no seat should do better than another."""
     alike = make_game(config.game).symmetric

@@ -12,7 +12,7 @@ import numpy as np
 import optax
 
 from hopplus.config import DistilConfig, PPOConfig, SearchConfig
-from hopplus.devices import split_rows
+from hopplus.devices import all_shares, own_share, shares_evenly, split_rows
 from hopplus.games.game import Game, views
 from hopplus.learning.auxiliary.learner import by_set
 from hopplus.learning.auxiliary.learners import AuxiliaryLearners, AuxiliaryState
@@ -106,6 +106,11 @@ class Learner:
         return self.seating.groups[self.learning][1]
 
     @property
+    def sets_apart(self) -> int:
+        """How many sets of parameters need nothing of each other to learn from the same play."""
+        return 1 if self.config.lola.step else len(self.auxiliary.seats)
+
+    @property
     def policy_loss(self) -> PolicyLoss:
         return PolicyLoss(self.actor, self.auxiliary, self.config, self.search is not None)
 
@@ -130,17 +135,18 @@ class Learner:
         """Fresh parameters and games, without the one of number `absent` [] of mixtures, if any."""
         key, key_params, key_games = jax.random.split(key, 3)
         params = self.lineup.init(key_params)
-        param_sets = self.auxiliary.known(params[self.learning])
-        params = self.with_param_sets(params, param_sets)
+        every_set = self.auxiliary.known(params[self.learning])
+        params = self.with_param_sets(params, every_set)
         keys = jax.random.split(key_games, self.config.games)
         plays = jax.vmap(lambda one: start(self.game, self.seating, one, absent=absent))(keys)
         after, trajectory, shapes = jax.eval_shape(self._play, params, plays)
         played = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
         replay = None
         if kept := -(-self.distil.replay // self.config.steps):
-            replay = empty_replay(jax.eval_shape(self.batch, param_sets, after, trajectory), kept)
+            replay = empty_replay(jax.eval_shape(self.batch, every_set, after, trajectory), kept)
+        param_sets = own_share(every_set)
         return Learning(
-            params=params,
+            params=self.with_param_sets(params, param_sets),
             optimiser=jax.vmap(self.optimiser.init)(self.improved(param_sets)),
             auxiliary_state=self.auxiliary.init(param_sets, played),
             plays=plays,
@@ -191,7 +197,11 @@ class Learner:
     def _play(
         self, params: tuple[Params, ...], plays: Play
     ) -> tuple[Play, Trajectory, Transitions]:
+        whole = not shares_evenly(self.config.games)  # devices that share sets share games, too
+        plays = plays if whole else own_share(plays)
         plays, trajectory = rollout(self.game, self.seating, params, plays, self.config.unroll)
+        if not whole:
+            plays, trajectory = all_shares(plays), all_shares(trajectory, axis=1)
         context = self.actor.context
         played = transitions_of(trajectory, self.learning, self.seats, context.size)
         assert played.inferred is not None
@@ -208,14 +218,17 @@ class Learner:
         """As `update`, and what it was made from; played with parameters [sets, ...] that are
         `acting` instead of those that learn, if there are any."""
         key, key_epochs = jax.random.split(now.key)
-        param_sets: PlayerParams = now.params[self.learning]
-        acting = param_sets if acting is None else acting
+        param_sets: PlayerParams = now.params[self.learning]  # of the sets that learn here
+        every_set = all_shares(param_sets)
+        acting = every_set if acting is None else acting
         plays, trajectory, played = self._play(self.with_param_sets(now.params, acting), now.plays)
-        social, smoothed, metrics = self.social(param_sets, trajectory, now.smoothed, now.updates)
+        social, smoothed, metrics = self.social(every_set, trajectory, now.smoothed, now.updates)
+        metrics = own_share(metrics)
         batch = self.batch(acting, plays, trajectory, social)
         metrics["explained"] = jax.vmap(explained)(batch.value, batch.returns, batch.present)
         known = self.unfinished(plays, trajectory), along(trajectory.present, self.seats, 2)
-        metrics["real/unfinished"] = jax.vmap(mean_of)(*by_set(known, len(self.auxiliary.seats)))
+        unfinished = own_share(by_set(known, len(self.auxiliary.seats)))
+        metrics["real/unfinished"] = jax.vmap(mean_of)(*unfinished)
         param_sets, auxiliary, lessons, found = self.auxiliary.learn(
             param_sets,
             now.auxiliary_state,
@@ -238,7 +251,7 @@ class Learner:
         more = (now.updates + 1, replay, smoothed)
         after = Learning(params, optimiser, auxiliary, plays, returns, key, *more)
         shown = Lesson(plays, trajectory, lessons, None if given is lessons else given)
-        return after, episodes | metrics | found | losses, shown
+        return after, episodes | all_shares(metrics | found | losses), shown
 
     def batch(
         self,
@@ -247,8 +260,8 @@ class Learner:
         trajectory: Trajectory,
         social: jax.Array | None = None,
     ) -> Batch:
-        """The steps of the learning seats, [sets, M, ...]: each set of parameters with its own;
-        with `social` [T, B, n] rewards, if there are any."""
+        """The steps of the learning seats, [sets, M, ...]: each set of parameters that learns here
+        with its own; with `social` [T, B, n] rewards, if there are any."""
         c, seats, act = self.config, self.seats, trajectory.act
         seen = jax.vmap(jax.vmap(lambda state: views(self.game, state)))(trajectory.state)
         last = along(plays.view, seats, 1)
@@ -285,7 +298,7 @@ class Learner:
             aim=along(act.logits, seats, 2) if self.search else None,
             **remembered,
         )
-        return self.assemble(steps, 1 if self.actor.shares_params else len(seats))
+        return own_share(self.assemble(steps, 1 if self.actor.shares_params else len(seats)))
 
     def worth_later(self, plays: Play, trajectory: Trajectory) -> jax.Array:
         """[T, B] what comes after each step is worth at it."""

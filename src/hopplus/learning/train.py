@@ -12,15 +12,16 @@ import jax
 import numpy as np
 
 from hopplus.config import TrainConfig
-from hopplus.devices import Layout, layout_of
+from hopplus.devices import Layout
 from hopplus.learning.auxiliary.table import AUXILIARY_MODELS, added_up
 from hopplus.learning.checkpoints import load_learning, split_learning
 from hopplus.learning.compilation import (
     MOST,
-    SPECS,
     Update,
     dispatched,
     first_and_next,
+    learning_layout,
+    learning_specs,
     update_from_kept,
 )
 from hopplus.learning.from_run import learner_from_run, learning_seats
@@ -28,7 +29,7 @@ from hopplus.learning.learner import Learner, Learning
 from hopplus.learning.left_out import LeftOut
 from hopplus.learning.training_curves import LOSSES, Pace, learning_rate_at, training_curves
 from hopplus.models.part import Metrics
-from hopplus.runs.checkpoint import STAGE, steps_of
+from hopplus.runs.checkpoint import DEVICES, STAGE, steps_of
 from hopplus.runs.folder import RunError, RunFolder, Saved, plain, spoilt
 from hopplus.runs.interrupt import patient_interrupt
 from hopplus.runs.loggers import loggers
@@ -131,7 +132,7 @@ class _Together:
     def of(cls, runs: Sequence[RunFolder], left_out: LeftOut | None) -> "_Together":
         config = runs[0].config()
         learner = left_out.learner if left_out else learner_from_run(runs[0])
-        layout = layout_of(config.seeds * len(runs), config.ppo.games)
+        layout = learning_layout(learner, config.seeds * len(runs))
         return cls(runs, left_out, config, learner, layout)
 
     def found(self) -> tuple[Learning, Saved] | None:
@@ -154,7 +155,8 @@ class _Together:
         """What they have learned there, or at first, and the update that goes on with it."""
         wait_for_all()  # who have read what the first is about to write over
         if found:
-            learning = self.layout.place(found[0], SPECS) if self.layout else found[0]
+            specs = learning_specs(self.learner)
+            learning = self.layout.place(found[0], specs) if self.layout else found[0]
             seeds = self.config.seeds * len(self.runs)
             update = update_from_kept(self.learner, self.config, seeds)
         else:
@@ -182,7 +184,8 @@ class _Together:
     def save(
         self, number: int, learning: Learning, scores: Sequence[float | None], seconds: float
     ) -> None:
-        facts = {"seconds": seconds, STAGE: number in self._stages}
+        count = len(self.layout.devices) if self.layout else 1
+        facts = {"seconds": seconds, STAGE: number in self._stages, DEVICES: count}
         learning = self.layout.gathered(learning) if self.layout else learning
         each = self.left_out.apart(learning) if self.left_out else [learning]
         for run, own, score in zip(self.runs, each, scores, strict=True):

@@ -14,6 +14,7 @@ import numpy as np
 
 from hopplus.config import NetConfig
 from hopplus.games.shortest_paths import steps_away
+from hopplus.models.product import product
 from hopplus.types import View, ViewShape
 
 
@@ -31,7 +32,7 @@ class Linear(eqx.Module):
         self.bias = jnp.zeros(size_out)
 
     def __call__(self, x: jax.Array) -> jax.Array:
-        return x @ self.weight + self.bias
+        return product(x, self.weight) + self.bias
 
 
 class Layers(eqx.Module):

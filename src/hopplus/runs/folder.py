@@ -9,7 +9,7 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, get_args
@@ -194,6 +194,15 @@ class RunFolder:
             checkpoint.set_aside(self.checkpoints, step)
             checkpoint.write_checkpoint(self.checkpoints, step, trees, facts)
             checkpoint.prune(self.checkpoints, keep)
+
+    def devices(self) -> int | None:
+        """On how many its newest checkpoint was trained; None if it has none that says so."""
+        for step in checkpoint.steps_of(self.checkpoints)[-1:]:
+            with suppress(checkpoint.DamagedError):  # whoever loads it will say so
+                manifest = checkpoint.read_manifest(self.checkpoints / str(step))
+                count: int | None = manifest.get(checkpoint.DEVICES)
+                return count
+        return None
 
     def metrics(self) -> list[dict[str, Any]]:
         """What was logged, a record per update; an unfinished last line is left out."""

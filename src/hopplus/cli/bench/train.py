@@ -12,7 +12,7 @@ import numpy as np
 import tyro
 
 from hopplus.cli.paged import show
-from hopplus.cli.reading.devices import Devices
+from hopplus.cli.reading.devices import TrainedOn
 from hopplus.cli.reading.options import check_options
 from hopplus.config import GameConfig, TrainConfig, default_game
 from hopplus.games import make_game
@@ -36,7 +36,7 @@ class BenchTrain:
     config: Annotated[TrainConfig, tyro.conf.arg(name="")] = field(default_factory=TrainConfig)
     seconds: float = 10.0
     """How long to measure, after compilation."""
-    on: Annotated[Devices, tyro.conf.arg(name="")] = field(default_factory=Devices)
+    on: Annotated[TrainedOn, tyro.conf.arg(name="")] = field(default_factory=TrainedOn)
     json: bool = False
     """Print JSON instead of lines."""
 
@@ -141,6 +141,7 @@ class BenchUpdate:
     """Rounds of four updates each; the median counts."""
     curve: bool = False
     """Also vary the games, the seats and the imagined steps."""
+    on: Annotated[TrainedOn, tyro.conf.arg(name="")] = field(default_factory=TrainedOn)
     json: bool = False
     """Print JSON instead of a table."""
 
@@ -150,7 +151,11 @@ class BenchUpdate:
         wanted = [("defaults", ppo.ppo.steps, (ppo, hop_plus))]
         wanted += variations(ppo, hop_plus) if self.curve else ()
         costs = []
-        with Progress("measuring", len(wanted), "pairs", first="busy with the first") as progress:
+        pairs = [config for _, _, pair in wanted for config in pair]
+        with (
+            self.on.used(*pairs),
+            Progress("measuring", len(wanted), "pairs", first="busy with the first") as progress,
+        ):
             for what, size, pair in wanted:
                 costs.append(measure_update(what, size, *pair, self.rounds))
                 progress.advance(1, f"{what} {size:,}: ratio {costs[-1].ratio:.2f}")

@@ -10,7 +10,7 @@ import tyro
 
 from hopplus.api.training import train_to_end
 from hopplus.cli.paged import show
-from hopplus.cli.reading.devices import Devices
+from hopplus.cli.reading.devices import Devices, TrainedOn
 from hopplus.cli.studies.engine import Engine, TrainedBy
 from hopplus.config import GameConfig, NetConfig, TrainConfig, check, default_game
 from hopplus.evaluation.ablation import LADDER, Rung, choose, measure, read_trace
@@ -55,7 +55,7 @@ class Ablate:
     runs: Path = Path("runs")
     """The folder that holds the ladder's own, which holds a run for each rung."""
     trained_by: TrainedBy = field(default_factory=Engine)
-    on: Annotated[Devices, tyro.conf.arg(name="")] = field(default_factory=Devices)
+    on: Annotated[TrainedOn, tyro.conf.arg(name="")] = field(default_factory=TrainedOn)
     json: bool = False
     """Print JSON instead of tables."""
 
@@ -65,13 +65,14 @@ class Ablate:
         stamped = f"ladder-{time.strftime('%Y%m%d-%H%M%S')}"
         name = check_name(stamped if self.name is None else self.name)
         folder = self.runs / name
-        held = self.on.devices == 1 or self.trained_by.engine == "here"
-        allowed = "1 with --engine ray, which has --gpus-per-run"
+        here = self.trained_by.engine == "here"
+        held = here or self.on.devices in (1, "auto")
+        allowed = "auto or 1 with --engine ray, which has --gpus-per-run"
         check(held, "--devices", self.on.devices, allowed)
         executor = self.trained_by.make()
         settled = {short: self._settled(rung) for short, rung in rungs.items()}
         try:
-            with self.on.used(*settled.values()):
+            with self.on.used(*settled.values()) if here else Devices().used(*settled.values()):
                 made = {
                     short: find_run(folder / short, config, "another --name")
                     or new_run(folder / short, config)

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from hopplus.config import GoalLearnerConfig
+from hopplus.devices import own_share
 from hopplus.learning.auxiliary.hindsight import (
     Seen,
     Segment,
@@ -134,9 +135,10 @@ class GoalLearner(AuxiliaryLearner):
         def mixed() -> Batch:
             key_select, key_draw = jax.random.split(key)
             goals, known = by_set(
-                self.selected_goals(param_sets, played, key_select), len(self.seats)
+                self.selected_goals(param_sets, played, key_select), len(self.own_seats)
             )  # [sets, M, J, G], [sets, M, J]
-            chosen = jax.random.bernoulli(key_draw, rate, known.shape[:2])
+            rows = (len(self.seats), known.shape[1])
+            chosen = own_share(jax.random.bernoulli(key_draw, rate, rows))
             own = batch.inferred.reshape(goals.shape)
             mixed_goals = jnp.where((chosen[..., None] & known)[..., None], goals, own)
             inferred = mixed_goals.reshape(batch.inferred.shape)
@@ -152,19 +154,19 @@ class GoalLearner(AuxiliaryLearner):
         self, param_sets: PlayerParams, played: Transitions, key: jax.Array
     ) -> tuple[jax.Array, jax.Array]:
         """The goals [T, B, n, J, G] of the learning seats n that hindsight selects in some of the
-        games just played, and where it does, [T, B, n, J] bool."""
+        games just played, and where it does, [T, B, n, J] bool; of the sets that learn here."""
         steps, games = played.joint.shape[:2]
-        sets, k = self.seats.shape
+        sets, k = self.own_seats.shape
         count = min(games, self.config.batch)
         key_games, key_select = jax.random.split(key)
         chosen = jax.random.permutation(key_games, games)[:count]
         segments = jax.tree.map(lambda leaf: leaf[chosen], self.rows(played))
         over_games = jax.vmap(self._target, in_axes=(None, 0, None, None, 0))
         over_seats = jax.vmap(over_games, in_axes=(None, None, 0, 0, 0))
-        own = number_among(self.seats, jnp.asarray(self.seats))
-        keys = jax.random.split(key_select, (sets, k, count))
+        own = number_among(self.seats, self.own_seats)
+        keys = own_share(jax.random.split(key_select, (len(self.seats), k, count)))
         over_sets = jax.vmap(over_seats, in_axes=(0, None, 0, 0, 0))
-        _, found = over_sets(param_sets, segments, jnp.asarray(self.seats), own, keys)
+        _, found = over_sets(param_sets, segments, self.own_seats, own, keys)
         goals = self.part.goal.settled(found.code)  # [sets, k, games, T, J, G]
 
         def spread(leaf: jax.Array) -> jax.Array:

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from hopplus.config import ImagineConfig, PPOConfig
+from hopplus.devices import own_share
 from hopplus.games.game import Game, views
 from hopplus.learning.auxiliary.learner import flat, number_among
 from hopplus.learning.auxiliary.transitions import (
@@ -127,7 +128,7 @@ class ImaginedRollouts:
         """
         key_rows, key_imagined = jax.random.split(key)
         starts = self.starts(buffer, key_rows)
-        keys = jax.random.split(key_imagined, (len(self.seats), self.replicas))
+        keys = own_share(jax.random.split(key_imagined, (len(self.seats), self.replicas)))
 
         def of_set(
             player_params: PlayerParams,
@@ -144,7 +145,7 @@ class ImaginedRollouts:
             return batch, imagined_metrics(rollout, batch, known[1])
 
         over_sets = jax.vmap(of_set, in_axes=(0, 0, 1, 0, 0, 0))
-        first = jnp.asarray(self.seats[:, 0])  # whose number stands for the set
+        first = own_share(jnp.asarray(self.seats[:, 0]))  # whose number stands for the set
         return over_sets(param_sets, first, starts, keys, observed, open_)
 
     def imagination(self, player_params: PlayerParams, seat: int | jax.Array) -> Imagination:
@@ -185,7 +186,7 @@ class ImaginedRollouts:
             return row.reshape(shape), seat.reshape(shape)
 
         keys = jax.random.split(key, len(self.seats))
-        drawn = jax.vmap(of_set, out_axes=1)(jnp.asarray(self.seats), keys)
+        drawn = jax.vmap(of_set, out_axes=1)(*own_share((jnp.asarray(self.seats), keys)))
         # Read in the order of steps, in which imagination goes through them: to turn what was read
         # takes longer than to read it.
         over_all = jax.vmap(jax.vmap(jax.vmap(start)))

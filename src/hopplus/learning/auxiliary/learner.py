@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from hopplus.devices import split_rows
+from hopplus.devices import own_share, split_rows
 from hopplus.games.game import Game
 from hopplus.learning.auxiliary.transitions import (
     Transitions,
@@ -59,6 +59,15 @@ class AuxiliaryLearner:
     # How a round of fitting replaces what was there; a field, for the diagnosis to put another in.
     commit: Callable[[Fitted, Fitted], Fitted] = lambda old, new: new
     name: str = ""  # of its metrics and its state: the row's prefix
+
+    @property
+    def own_seats(self) -> jax.Array:
+        """[sets, k] those of the sets that learn on this device."""
+        return own_share(jnp.asarray(self.seats))
+
+    def keys(self, key: jax.Array) -> jax.Array:
+        """[sets] a key for each of these sets."""
+        return own_share(jax.random.split(key, len(self.seats)))
 
     @property
     def part(self) -> Any:
@@ -121,7 +130,7 @@ class AuxiliaryLearner:
         """[sets] the gradient steps that parameters have come by, as the optimiser's own state
         counts them; the fewest, where a set has several models."""
         _, count = optax.tree.get_all_with_path(optimiser, "count")[0]
-        fewest: jax.Array = count.reshape(len(self.seats), -1).min(axis=1)
+        fewest: jax.Array = count.reshape(len(count), -1).min(axis=1)
         return fewest
 
     def init(self, param_sets: PlayerParams, played: Transitions) -> FitState:
@@ -147,8 +156,7 @@ class AuxiliaryLearner:
             samples = self.draw(fresh, seats, key, self.measured_on(played))
             return self.score(player_params, samples, played)
 
-        keys = jax.random.split(key, len(self.seats))
-        return jax.vmap(of_set)(param_sets, jnp.asarray(self.seats), keys)
+        return jax.vmap(of_set)(param_sets, self.own_seats, self.keys(key))
 
     def fit(
         self, param_sets: PlayerParams, auxiliary: FitState, key: jax.Array
@@ -164,9 +172,8 @@ class AuxiliaryLearner:
             named = {f"loss/{name}": value for name, value in losses.items()}
             return own, state, named | self.tally(samples)
 
-        keys = jax.random.split(key, len(self.seats))
         own, optimiser, found = jax.vmap(of_set)(
-            param_sets, auxiliary.optimiser, jnp.asarray(self.seats), keys
+            param_sets, auxiliary.optimiser, self.own_seats, self.keys(key)
         )
         before = (self.own(param_sets), auxiliary.optimiser)
         own, optimiser = self.commit(before, (own, optimiser))
@@ -212,7 +219,7 @@ class AuxiliaryLearner:
         auxiliary = FitState(auxiliary.optimiser, self.keep(auxiliary.buffer, played, updates))
         # [sets] of how many steps of the buffer each set's own seats can learn.
         seen = jnp.moveaxis(self.usable(auxiliary.buffer)[..., self.seats], -2, 0)
-        found["fill"] = seen.reshape(len(self.seats), -1).sum(axis=1)
+        found["fill"] = own_share(seen.reshape(len(self.seats), -1).sum(axis=1))
         every = self.config.every
         if every:
             fit = jax.jit(self.fit)  # which is traced once: for the shapes, and for the round

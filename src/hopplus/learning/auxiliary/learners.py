@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from hopplus.config import ConfigError, PPOConfig, TrainConfig
+from hopplus.devices import own_share
 from hopplus.games.game import Game
 from hopplus.learning.auxiliary.imagined_rollouts import ImaginedRollouts, act_without_goals
 from hopplus.learning.auxiliary.learner import AuxiliaryLearner, FitState
@@ -57,7 +58,7 @@ class AuxiliaryLearners:
         return AuxiliaryState(
             parts={part.name: part.init(param_sets, played) for part in self.parts},
             starts=self.imagined_rollouts.init(played) if self.imagined_rollouts else None,
-            observed=jnp.tile(jnp.array([jnp.inf, -jnp.inf]), (len(self.seats), 1)),
+            observed=own_share(jnp.tile(jnp.array([jnp.inf, -jnp.inf]), (len(self.seats), 1))),
         )
 
     def draw_minibatches(self, key: jax.Array, c: PPOConfig, through_time: bool) -> jax.Array:
