@@ -109,7 +109,8 @@ class ProcessesBench:
         """Runs of one process each, trained: the first of them, and how many updates each had done
         at several times."""
         names = [f"{name}-{number}" for number in range(self.count)]
-        words = [[*self._words(own, steps), "--seed", str(n)] for n, own in enumerate(names)]
+        alone = ["--devices", "1", "--seed"]
+        words = [[*self._words(own, steps), *alone, str(n)] for n, own in enumerate(names)]
         each = [RunFolder(self.runs / own) for own in names]
         return each[0], _run_all(words, lambda: [_updates(run) for run in each])
 

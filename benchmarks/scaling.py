@@ -188,7 +188,7 @@ def measure(what: str, size: int, config: TrainConfig, devices: int, rounds: int
 
 def _updating(config: TrainConfig, devices: int) -> Callable[[], tuple[float, float]]:
     """What does one more update and gives its seconds, and those of all cores; one was done."""
-    with using(devices):
+    with using(devices, sets_apart=False):
         learning, update = first_and_next(make_learner(config, {}), config)
 
     def advance() -> tuple[float, float]:
@@ -207,9 +207,10 @@ def moved_by(config: TrainConfig) -> Moved:
     shapes = jax.eval_shape(learner.init, jax.random.key(0))
     lesson = jax.eval_shape(learner.update_shown, shapes)[2]
     player = shapes.params[learner.learning]
-    with using(2):
+    with using(2, sets_apart=False):
         text = first_and_next(learner, config)[1].program.as_text()
     inside = [line for line in text.splitlines() if " all-reduce(" in line and "improve" in line]
+    assert inside, "gradients of games apart are summed"
     return Moved(
         gathered=_bytes(lesson.batch),
         reduced=_bytes(learner.improved(player)),

@@ -80,14 +80,40 @@ def found(name: str) -> dict[str, Any]:
     return {"log": folder.metrics(), "result": folder.result(), "config": folder.facts()["config"]}
 
 
-def collectives(name: str, devices: int, kinds: tuple[str, ...] = COLLECTIVES) -> int:
-    """How often devices exchange anything of these kinds in the update of that run."""
+def collectives(name: str, devices: int) -> int:
+    """How often devices exchange anything in the update of that run."""
     folder = open_run(Path("runs") / name)
     config, learner = folder.config(), learner_from_run(folder)
     with using(devices):
         program: Any = next_of(learner, config, config.seeds).program
         text = program.lower(empty_learning(learner, config), 1).compile().as_text() or ""
-    return sum(text.count(f" {name}(") for name in kinds)
+    return sum(text.count(f" {name}(") for name in COLLECTIVES)
+
+
+def gathers(name: str, devices: int, *, inside: bool) -> int:
+    """How often sets tell each other anything in the update of that run: in its loops over steps,
+    fits and minibatches, or outside of them."""
+    folder = open_run(Path("runs") / name)
+    config, learner = folder.config(), learner_from_run(folder)
+    with using(devices):
+        program: Any = next_of(learner, config, config.seeds).program
+        traced = program.trace(empty_learning(learner, config), 1)
+
+    def count(jaxpr: Any, looping: bool) -> int:
+        found = 0
+        for one in jaxpr.eqns:
+            found += one.primitive.name.startswith("all_gather") and looping == inside
+            within = looping or one.primitive.name == "scan"  # updates themselves are a `while`
+            for part in jax.tree.leaves(list(one.params.values()), is_leaf=is_jaxpr):
+                if is_jaxpr(part):
+                    found += count(getattr(part, "jaxpr", part), within)
+        return found
+
+    return count(traced.jaxpr.jaxpr, False)
+
+
+def is_jaxpr(part: Any) -> bool:
+    return hasattr(part, "eqns") or hasattr(part, "jaxpr")
 
 
 def adapted(devices: str) -> Any:
@@ -140,7 +166,8 @@ def main_checks() -> dict[str, Any]:
         "exchanges": collectives("four", 4),
         "models": run("models", "1", updates=3, seeds=1, preset=MODELS),
         "models apart": run("models-apart", "2", updates=3, seeds=1, preset=MODELS),
-        "reductions": collectives("models-apart", 2, ("all-reduce", "reduce-scatter")),
+        "within": gathers("models-apart", 2, inside=True),
+        "told": gathers("models-apart", 2, inside=False),
         "shared": run("shared", "1", updates=2, preset=SHARED),
         "shared apart": run("shared-apart", "8", updates=2, preset=SHARED),
         "alone": run("alone", "1", updates=2, seeds=1),

@@ -7,8 +7,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import jax
 import pytest
 
+from hopplus import devices
 from hopplus.runtime import cores
 
 PROBE = """
@@ -111,12 +113,43 @@ def test_sets_of_parameters_are_on_different_cores_by_default(tmp_path: Path) ->
     assert result("one")["returns"] == result("whole")["returns"]
 
 
-@pytest.mark.parametrize(("runs", "count"), [([(3, 4)], 2), ([(1, 1)], 1), ([(2, 1), (3, 1)], 1)])
-def test_only_so_many_cores_as_everything_divides_among(
-    runs: list[tuple[int, int]], count: int
+@pytest.mark.parametrize(
+    ("runs", "counts"),  # of 1, 2, 3, 4, 6 and 8 cores, as many as there is work for
+    [
+        ([(3, 4)], [1, 2, 3, 4, 6, 6]),
+        ([(1, 4)], [1, 2, 2, 4, 4, 4]),
+        ([(1, 1)], [1, 1, 1, 1, 1, 1]),
+        ([(4, 3)], [1, 2, 3, 4, 6, 6]),
+        ([(2, 4), (3, 4)], [1, 2, 2, 4, 4, 4]),
+        ([(2, 1), (3, 1)], [1, 1, 1, 1, 1, 1]),
+    ],
+)
+def test_so_many_cores_as_everything_divides_among(
+    monkeypatch: pytest.MonkeyPatch, runs: list[tuple[int, int]], counts: list[int]
 ) -> None:
-    probed = probe(str(1), f"from hopplus.devices import cores_for\nprint(cores_for({runs}))")
-    assert int(probed[0].split()[0]) == count if cores() == 2 else int(probed[0].split()[0]) >= 1
+    found = []
+    for there in (1, 2, 3, 4, 6, 8):
+        monkeypatch.setattr(devices, "cores", lambda there=there: there)
+        monkeypatch.setattr(devices, "_most_devices", lambda: 8)
+        found.append(devices.cores_for(runs))
+    assert found == counts
+
+
+def test_an_accelerator_is_used_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(devices, "_most_devices", lambda: 8)
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    assert devices.cores_for([(8, 4)]) == 1
+    assert devices.Used("gpu", 2).here()
+    assert not devices.Used("gpu", 16).here()
+    assert not devices.Used("cpu", 2).here()
+
+
+def test_cores_wait_for_each_other_for_long() -> None:
+    """XLA's own patience is 40 s, after which it ends the process."""
+    patience = "import os, atexit; atexit.register(lambda: print(os.environ['XLA_FLAGS']))"
+    assert "terminate_timeout_seconds=86400" in probe("'all'", patience)[0]
+    own = "--xla_cpu_collective_call_terminate_timeout_seconds=7"
+    assert "=86400" not in probe("'all'", patience, **{FLAG: own})[0]
 
 
 def test_there_are_no_more_than_cores() -> None:

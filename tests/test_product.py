@@ -40,6 +40,9 @@ def mapped(one: Product, axes: tuple[tuple[int | None, int | None], ...]) -> Pro
         ((4, 80), (80, 3), ((0, None),)),  # a wide layer that says little
         ((4, 80), (80, 20), ((0, None),)),  # and one that is left to XLA
         ((4, 5), (5, 1), ((0, None),)),
+        ((0, 5), (5, 3), ((0, None),)),
+        ((4, 0), (0, 3), ((0, None),)),
+        ((4, 5), (5, 0), ((0, None),)),
     ],
 )
 def test_it_and_its_gradients_are_those_of_the_operator(
@@ -82,6 +85,12 @@ def test_a_gradient_worked_by_hand() -> None:
     expected = [[1, 3, 2], [2 + 5, 4, 4]]
     np.testing.assert_array_equal(weight_gradient(x, slope), expected)
     np.testing.assert_array_equal(weight_gradient(x[None], slope[None], 1), [expected])
+
+
+@pytest.mark.parametrize(("x", "weight"), [((4, 6), (5, 3)), ((5,), (2, 5, 3)), ((), (5, 3))])
+def test_what_does_not_fit_is_refused_at_once(x: tuple[int, ...], weight: tuple[int, ...]) -> None:
+    with pytest.raises(TypeError, match="no product of"):
+        jax.eval_shape(product, jnp.zeros(x), jnp.zeros(weight))
 
 
 def test_narrow_layers_alone_are_turned() -> None:

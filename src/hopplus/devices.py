@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Any, Literal, Self, TypeAlias, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -33,16 +33,19 @@ IN_SETS = Spec(SEEDS, SETS)
 MOST_NAMED = 8  # numbers that would do, in a message
 
 _used: ContextVar[tuple[jax.Device, ...]] = ContextVar("devices", default=())
+_sets_apart: ContextVar[bool] = ContextVar("sets_apart", default=True)
 
 
 @contextmanager
-def using(count: Count) -> Iterator[None]:
-    """Have programs that are compiled meanwhile run on so many devices, of all processes."""
-    token = _used.set(_find(count))
+def using(count: Count, *, sets_apart: bool = True) -> Iterator[None]:
+    """Have programs that are compiled meanwhile run on so many devices, of all processes; cores
+    with sets of parameters apart, or else with games apart, as accelerators have them."""
+    token, token_sets = _used.set(_find(count)), _sets_apart.set(sets_apart)
     try:
         yield
     finally:
         _used.reset(token)
+        _sets_apart.reset(token_sets)
 
 
 def _find(count: Count) -> tuple[jax.Device, ...]:
@@ -170,7 +173,8 @@ def layout_of(seeds: int, sets: int, games: int) -> Layout | None:
         return None
     wanted = len(devices)
     # Elsewhere what sets tell each other was never tried, and games are many.
-    sets = sets if devices[0].platform == "cpu" and jax.process_count() == 1 else 1
+    on_cores = devices[0].platform == "cpu" and jax.process_count() == 1
+    sets = sets if on_cores and _sets_apart.get() else 1
     shape = _shares(seeds, sets, wanted)
     if games % shape[-1]:
         every = range(1, len(jax.devices()) + 1)
@@ -238,7 +242,8 @@ def own_share(tree: Tree, axis: int = 0) -> Tree:
     here = jax.lax.axis_index(SETS)
 
     def own(leaf: jax.Array) -> jax.Array:
-        rows = leaf.shape[axis] // count
+        rows, rest = divmod(leaf.shape[axis], count)
+        assert not rest, "rows have to divide among those who share them"
         return jax.lax.dynamic_slice_in_dim(leaf, here * rows, rows, axis)
 
     share: Tree = jax.tree.map(own, tree)
@@ -273,7 +278,7 @@ def _sharing() -> int:
 def cores_for(runs: Iterable[tuple[int, int]]) -> int:
     """As many cores as the seeds of each run, times the sets of parameters of a seed, divide among;
     1 where JAX computes on something else, and in one of several processes."""
-    most = most_devices()
+    most = _most_devices()
     if jax.distributed.is_initialized() or jax.default_backend() != "cpu":
         return 1
     counts = range(1, min(most, cores()) + 1)
@@ -284,7 +289,25 @@ def cores_for(runs: Iterable[tuple[int, int]]) -> int:
     )
 
 
-def most_devices() -> int:
+@dataclass(frozen=True)
+class Used:
+    """What a run was trained on."""
+
+    platform: str
+    count: int
+
+    @classmethod
+    def now(cls) -> Self:
+        """What programs that are compiled now run on."""
+        return cls(jax.default_backend(), count_used())
+
+    def here(self) -> bool:
+        """Whether there are as many of them."""
+        most = _most_devices()
+        return jax.default_backend() == self.platform and self.count <= most
+
+
+def _most_devices() -> int:
     """How many there are; cores are some where JAX has nothing else to compute on."""
     if not jax.distributed.is_initialized():
         cores_as_devices()

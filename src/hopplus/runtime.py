@@ -27,6 +27,10 @@ from types import ModuleType
 STARTED = time.time()  # source that is written later may not be what runs here
 SCHEDULER_FLAG = "--xla_cpu_enable_concurrency_optimized_scheduler"
 DEVICES_FLAG = "--xla_force_host_platform_device_count"
+# A core that waits so long for another, of a machine that has other things to do, ends the process:
+# after 40 s, if nobody says otherwise.
+PATIENCE_FLAG = "--xla_cpu_collective_call_terminate_timeout_seconds"
+PATIENCE = 24 * 3600
 
 
 def cache_folder() -> Path:
@@ -126,7 +130,10 @@ def cores_as_devices() -> None:
     are to be."""
     import jax
 
-    said = DEVICES_FLAG in os.environ.get("XLA_FLAGS", "")
+    flags = os.environ.get("XLA_FLAGS", "")
+    said = DEVICES_FLAG in flags
+    if PATIENCE_FLAG not in flags and not _backend_started():
+        os.environ["XLA_FLAGS"] = f"{flags} {PATIENCE_FLAG}={PATIENCE}".strip()
     if not said and jax.config.values["jax_num_cpu_devices"] < 0 and not _backend_started():
         jax.config.update("jax_num_cpu_devices", cores())
 

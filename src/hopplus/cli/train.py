@@ -81,12 +81,12 @@ class Resume:
         if run.kind != TrainConfig.kind:
             if self.steps is not None:
                 raise ConfigError(f"--steps is given, but {run.path} is fitted by epochs")
-            if self.on != Processes():
+            if self.on not in (Processes(), Processes(devices=1)):
                 raise ConfigError(f"--devices is for runs of training, which {run.path} is not")
             return carry_on_pretrain(run, self.json, self.data)
         if self.data is not None:
             raise ConfigError(f"--data is given, but {run.path} plays for itself: leave it out")
-        with self.on.as_before(run.devices()).used(run.config()):
+        with self.on.used(run.config(), before=run.trained_on()):
             return self._go_on(run)
 
     def _go_on(self, run: RunFolder) -> int:

@@ -143,7 +143,7 @@ def learning_seats(config: TrainConfig) -> list[int]:
 def sets_apart(config: TrainConfig) -> int:
     """As `Learner.sets_apart` of a run with these settings, before there is a learner."""
     together = config.ppo.parameters == "shared" or config.ppo.lola.step
-    return 1 if together else len(learning_seats(config))
+    return 1 if together else max(1, len(learning_seats(config)))
 
 
 def learns_everywhere(config: TrainConfig) -> bool:

@@ -4,7 +4,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -12,7 +12,7 @@ import jax
 import numpy as np
 
 from hopplus.config import TrainConfig
-from hopplus.devices import Layout
+from hopplus.devices import Layout, Used
 from hopplus.learning.auxiliary.table import AUXILIARY_MODELS, added_up
 from hopplus.learning.checkpoints import load_learning, split_learning
 from hopplus.learning.compilation import (
@@ -68,7 +68,8 @@ def train(
 ) -> dict[str, Any]:
     """Train to the end, from the newest checkpoint if there is one, and return the result.
 
-    Goes on bit for bit as if it had never stopped. Ctrl-C saves and raises `KeyboardInterrupt`.
+    Goes on bit for bit as if it had never stopped, on as many devices as before. Ctrl-C saves and
+    raises `KeyboardInterrupt`.
     """
     return train_side_by_side([run], None, on_update)[0]
 
@@ -184,8 +185,7 @@ class _Together:
     def save(
         self, number: int, learning: Learning, scores: Sequence[float | None], seconds: float
     ) -> None:
-        count = len(self.layout.devices) if self.layout else 1
-        facts = {"seconds": seconds, STAGE: number in self._stages, DEVICES: count}
+        facts = {"seconds": seconds, STAGE: number in self._stages, DEVICES: asdict(Used.now())}
         learning = self.layout.gathered(learning) if self.layout else learning
         each = self.left_out.apart(learning) if self.left_out else [learning]
         for run, own, score in zip(self.runs, each, scores, strict=True):

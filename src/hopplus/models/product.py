@@ -6,6 +6,7 @@ dy first and read that by rows. Here is the product as a primitive of JAX, which
 all `vmap`s together, so that its transpose knows that they are rows.
 """
 
+import math
 from typing import Any
 
 import jax
@@ -34,7 +35,8 @@ def _dot(x: jax.Array, weight: jax.Array, *, sets: int) -> jax.Array:
 
 def weight_gradient(x: jax.Array, slope: jax.Array, sets: int = 0) -> jax.Array:
     """[*sets, in, out] the sum over rows of x [*sets, ..., in] times slope [*sets, ..., out]."""
-    rows, slopes = (one.reshape(*one.shape[:sets], -1, one.shape[-1]) for one in (x, slope))
+    shape = (*x.shape[:sets], math.prod(x.shape[sets:-1]))
+    rows, slopes = (one.reshape(*shape, one.shape[-1]) for one in (x, slope))
     size_in, size_out = rows.shape[-1], slopes.shape[-1]
     own = tuple(range(sets))
     if size_out == 1 or not (size_in <= NARROW or size_out <= FEW):
@@ -46,6 +48,8 @@ def weight_gradient(x: jax.Array, slope: jax.Array, sets: int = 0) -> jax.Array:
 
 
 def _shape(x: Any, weight: Any, *, sets: int) -> Any:
+    if weight.ndim != sets + 2 or x.shape[-1:] != weight.shape[-2:-1]:
+        raise TypeError(f"no product of {x.shape} with weights {weight.shape}")
     return x.update(shape=(*x.shape[:-1], weight.shape[-1]), weak_type=False)
 
 

@@ -26,7 +26,7 @@ from hopplus.config import ConfigError
 
 PLAYERS, TRAINING = "players", "training"  # what a checkpoint of a training run holds
 STAGE = "stage"  # in the manifest of one that is kept for good
-DEVICES = "devices"  # there: how many it was trained on, on which a run goes on to the last bit
+DEVICES = "devices"  # there: what it was trained on, on which a run goes on to the last bit
 MANIFEST, WRITING = "manifest.json", ".writing"
 RESUMABLE = 2  # checkpoints that keep `training`: the newest, and one to fall back on
 

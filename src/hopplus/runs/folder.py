@@ -18,6 +18,7 @@ import numpy as np
 
 from hopplus import __version__
 from hopplus.config import ConfigError, RunConfig, TrainConfig, from_json, to_json
+from hopplus.devices import Used
 from hopplus.errors import RunError as RunError
 from hopplus.runs import checkpoint
 from hopplus.runs.watchdog import say
@@ -195,13 +196,13 @@ class RunFolder:
             checkpoint.write_checkpoint(self.checkpoints, step, trees, facts)
             checkpoint.prune(self.checkpoints, keep)
 
-    def devices(self) -> int | None:
-        """On how many its newest checkpoint was trained; None if it has none that says so."""
+    def trained_on(self) -> Used | None:
+        """What its newest checkpoint was trained on; None if it has none that says so."""
         for step in checkpoint.steps_of(self.checkpoints)[-1:]:
             with suppress(checkpoint.DamagedError):  # whoever loads it will say so
                 manifest = checkpoint.read_manifest(self.checkpoints / str(step))
-                count: int | None = manifest.get(checkpoint.DEVICES)
-                return count
+                if isinstance(said := manifest.get(checkpoint.DEVICES), dict):
+                    return Used(**said)
         return None
 
     def metrics(self) -> list[dict[str, Any]]:

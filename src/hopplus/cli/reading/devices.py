@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from typing import Literal, Self
+from dataclasses import dataclass
+from typing import Literal
 
 from hopplus.config import TrainConfig
-from hopplus.devices import cores_for, layout_of, most_devices, using
+from hopplus.devices import Used, cores_for, layout_of, using
 from hopplus.learning.from_run import sets_apart
 from hopplus.runs.processes import joined
 
@@ -36,19 +36,15 @@ class TrainedOn(Devices):
     is one accelerator or, without any, as many cores as seeds and sets divide among."""
 
     @contextmanager
-    def used(self, *configs: TrainConfig) -> Iterator[None]:
+    def used(self, *configs: TrainConfig, before: Used | None = None) -> Iterator[None]:
+        """The same; by default what was used `before`, if that is known and they are here."""
         count = self.devices
-        if count == "auto":
+        if count == "auto" and before and before.here():
+            count = before.count
+        elif count == "auto":
             count = cores_for([(config.seeds, sets_apart(config)) for config in configs])
         with Devices(count).used(*configs):
             yield
-
-    def as_before(self, count: int | None) -> Self:
-        """For a run that has had so many, if that is known: the same number, unless another is
-        asked for or they are not here."""
-        if self.devices != "auto" or count is None or count > most_devices():
-            return self
-        return replace(self, devices=count)
 
 
 @dataclass(frozen=True)
@@ -63,6 +59,10 @@ class Processes(TrainedOn):
     """Which of them this one is; 0 is the first, which writes the run."""
 
     @contextmanager
-    def used(self, *configs: TrainConfig) -> Iterator[None]:
-        with joined(self.coordinator, self.processes, self.process), super().used(*configs):
+    def used(self, *configs: TrainConfig, before: Used | None = None) -> Iterator[None]:
+        before = None if self.coordinator else before
+        with (
+            joined(self.coordinator, self.processes, self.process),
+            super().used(*configs, before=before),
+        ):
             yield
