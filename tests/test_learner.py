@@ -18,6 +18,7 @@ from hopplus.learning.learner import Learner, Learning
 from hopplus.learning.ppo import (
     MOST_SHUFFLED,
     anneal_entropy,
+    annealed,
     minibatch_rows,
     scattered,
     shuffled,
@@ -193,13 +194,15 @@ def test_schedules() -> None:
     config = small(TrainConfig(), learning_rate=0.1, entropy=0.5, entropy_end=0.1)
     learner = make_learner(config, {})
     gradient_steps = learner.updates * 4
-    assert learner.learning_rate(0) == pytest.approx(0.1)
-    assert learner.learning_rate(gradient_steps // 2) == pytest.approx(0.05)
-    assert learner.learning_rate(gradient_steps) == 0.0
+    assert annealed(learner.config, learner.updates)(0) == pytest.approx(0.1)
+    assert annealed(learner.config, learner.updates)(gradient_steps // 2) == pytest.approx(0.05)
+    assert annealed(learner.config, learner.updates)(gradient_steps) == 0.0
     entropy = [anneal_entropy(learner.config, jnp.int32(n), 40) for n in (0, 20, 40, 50)]
     np.testing.assert_allclose(entropy, [0.5, 0.3, 0.1, 0.1], rtol=1e-6)
     constant = make_learner(small(TrainConfig(), anneal=False, entropy_end=None), {})
-    assert constant.learning_rate(10**6) == pytest.approx(constant.config.learning_rate)
+    assert annealed(constant.config, constant.updates)(10**6) == pytest.approx(
+        constant.config.learning_rate
+    )
     assert anneal_entropy(constant.config, jnp.int32(50), 99) == pytest.approx(
         constant.config.entropy
     )

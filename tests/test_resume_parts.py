@@ -20,6 +20,7 @@ from hopplus.diagnosis.subject import restore_subject
 from hopplus.learning.compilation import Update, first_and_next
 from hopplus.learning.from_run import learner_from_run, new_run, run_players
 from hopplus.learning.learner import Learner
+from hopplus.learning.ppo import annealed
 from hopplus.learning.train import train
 from hopplus.play.trained import read_player, write_player
 from hopplus.recorded.pretrain import new_pretrain, open_session, pretrain
@@ -135,7 +136,7 @@ def test_who_looks_into_it_goes_on_with_step_sizes_that_do_not_fall(folder: Path
     run = open_run(folder / "whole")
     assert run.config().opponent.anneal
     as_it_was, steady = (restore_subject(run, 1, steady=one).learner for one in (False, True))
-    rates = [float(one.learning_rate(10**6)) for one in (as_it_was, steady)]
+    rates = [float(annealed(one.config, one.updates)(10**6)) for one in (as_it_was, steady)]
     assert rates == pytest.approx([0, run.config().ppo.learning_rate / 2])
     assert [part.config.anneal for part in as_it_was.auxiliary.parts] == [True, False, False]
     assert not any(part.config.anneal for part in steady.auxiliary.parts)

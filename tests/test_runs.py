@@ -30,7 +30,8 @@ pytestmark = pytest.mark.usefixtures("shared_programs")
 
 
 def command(runs: Path, name: str) -> list[str]:
-    return ["train", "ppo", "--runs", str(runs), "--name", name, *SMALL_RUN]
+    # On one device, as is the undisturbed run in a process whose JAX has started.
+    return ["train", "ppo", "--runs", str(runs), "--name", name, *SMALL_RUN, "--devices", "1"]
 
 
 @pytest.fixture(scope="module")
@@ -148,7 +149,7 @@ def test_killed_while_writing_and_resumed(whole: Path, tmp_path: Path) -> None:
         assert process.exitcode == -signal.SIGKILL
         assert not (run / "result.json").exists()
         assert run.exists() == (call > 1)
-        arguments = ["resume", str(run)] if run.exists() else arguments
+        arguments = ["resume", str(run), "--devices", "1"] if run.exists() else arguments
     assert main(["resume", str(run)]) == 0
     assert_same_run(whole, run)
 
@@ -168,7 +169,7 @@ def test_killed_at_random_moments_and_resumed(whole: Path, tmp_path: Path) -> No
             time.sleep(0.005)
         process.join()
         kills += process.exitcode == -signal.SIGKILL
-        arguments = ["resume", str(run)]
+        arguments = ["resume", str(run), "--devices", "1"]
     assert kills >= 2
     assert main(["resume", str(run)]) == 0
     assert_same_run(whole, run)

@@ -203,8 +203,8 @@ def spread(
 ) -> jax.stages.Wrapped:
     """`jax.jit` of a function of seeds side by side, with specs of what it is given and gives.
 
-    Every device works on its own seeds and on its `own_share` of their sets, and XLA finds what the
-    games of a seed need of each other: the same numbers come out as on one device, but for the
+    Every device works on its own seeds and on its share of their sets (see `learning.shares`), and
+    XLA finds what the games of a seed need of each other: the same numbers come out as on one device, but for the
     order in which floats are added.
     """
     if layout is None:
@@ -231,48 +231,6 @@ def spread(
     )
     placed = {"in_shardings": layout.shardings(given), "out_shardings": layout.shardings(found)}
     return jax.jit(local, **placed, **options)
-
-
-def own_share(tree: Tree, axis: int = 0) -> Tree:
-    """Of sets of parameters, or of rows that need nothing of each other, those that the device is
-    to work on: all of them, unless devices share the sets of a seed."""
-    count = _sharing()
-    if count == 1:
-        return tree
-    here = jax.lax.axis_index(SETS)
-
-    def own(leaf: jax.Array) -> jax.Array:
-        rows, rest = divmod(leaf.shape[axis], count)
-        assert not rest, "rows have to divide among those who share them"
-        return jax.lax.dynamic_slice_in_dim(leaf, here * rows, rows, axis)
-
-    share: Tree = jax.tree.map(own, tree)
-    return share
-
-
-def all_shares(tree: Tree, axis: int = 0) -> Tree:
-    """What the shares of all devices have come to, in order, for each of them."""
-    if _sharing() == 1:
-        return tree
-
-    def whole(leaf: jax.Array) -> jax.Array:
-        if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
-            return jax.random.wrap_key_data(whole(jax.random.key_data(leaf)))
-        return jax.lax.all_gather(leaf, SETS, axis=axis, tiled=True)
-
-    gathered: Tree = jax.tree.map(whole, tree)
-    return gathered
-
-
-def shares_evenly(rows: int) -> bool:
-    """Whether so many rows can be shared by the devices that share the sets of a seed."""
-    return rows % _sharing() == 0
-
-
-def _sharing() -> int:
-    """How many devices share the sets of a seed in the program that is traced."""
-    inside: int = jax.sharding.get_abstract_mesh().shape.get(SETS, 1)
-    return inside
 
 
 def cores_for(runs: Iterable[tuple[int, int]]) -> int:

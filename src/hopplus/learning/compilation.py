@@ -70,7 +70,9 @@ class Update:
 
 def learning_layout(learner: Learner, seeds: int) -> Layout | None:
     """How so many seeds of a learner lie on the devices in use."""
-    return layout_of(seeds, learner.sets_apart, learner.config.games)
+    # Where one minds what another would gain, their gradients are not apart.
+    apart = 1 if learner.config.lola.step else len(learner.auxiliary.seats)
+    return layout_of(seeds, apart, learner.config.games)
 
 
 def learning_specs(learner: Learner) -> Any:

@@ -141,7 +141,8 @@ def learning_seats(config: TrainConfig) -> list[int]:
 
 
 def sets_apart(config: TrainConfig) -> int:
-    """As `Learner.sets_apart` of a run with these settings, before there is a learner."""
+    """How many sets of parameters of a run can learn apart, as `learning_layout` has it of its
+    learner."""
     together = config.ppo.parameters == "shared" or config.ppo.lola.step
     return 1 if together else max(1, len(learning_seats(config)))
 

@@ -12,16 +12,17 @@ import numpy as np
 import optax
 
 from hopplus.config import DistilConfig, PPOConfig, SearchConfig
-from hopplus.devices import all_shares, own_share, shares_evenly, split_rows
+from hopplus.devices import split_rows
 from hopplus.games.game import Game, views
 from hopplus.learning.auxiliary.learner import by_set
 from hopplus.learning.auxiliary.learners import AuxiliaryLearners, AuxiliaryState
 from hopplus.learning.auxiliary.transitions import Transitions, transitions_of
 from hopplus.learning.policy_loss import PolicyLoss
 from hopplus.learning.policy_slope import Minibatch, in_form
-from hopplus.learning.ppo import Batch, Improved, anneal_entropy, explained, mean_of
+from hopplus.learning.ppo import Batch, Improved, anneal_entropy, annealed, explained, mean_of
 from hopplus.learning.returns import episode_metrics, game_returns, hangs_on_value, worth_later
 from hopplus.learning.search_distillation import distilled, empty_replay
+from hopplus.learning.shares import all_shares, by_shares, own_share
 from hopplus.learning.social_rewards import SocialRewards, shared_reward
 from hopplus.lookup import along
 from hopplus.models.part import Metrics
@@ -106,11 +107,6 @@ class Learner:
         return self.seating.groups[self.learning][1]
 
     @property
-    def sets_apart(self) -> int:
-        """How many sets of parameters need nothing of each other to learn from the same play."""
-        return 1 if self.config.lola.step else len(self.auxiliary.seats)
-
-    @property
     def policy_loss(self) -> PolicyLoss:
         return PolicyLoss(self.actor, self.auxiliary, self.config, self.search is not None)
 
@@ -121,15 +117,8 @@ class Learner:
 
     @cached_property
     def optimiser(self) -> optax.GradientTransformation:
-        adam = optax.adam(self.learning_rate, eps=1e-5)
+        adam = optax.adam(annealed(self.config, self.updates), eps=1e-5)
         return optax.chain(optax.clip_by_global_norm(self.config.gradient_norm), adam)
-
-    @property
-    def learning_rate(self) -> optax.Schedule:
-        """The step size by the number of gradient steps."""
-        c = self.config
-        steps = self.updates * c.epochs * c.minibatches
-        return optax.linear_schedule(c.learning_rate, 0.0 if c.anneal else c.learning_rate, steps)
 
     def init(self, key: jax.Array, absent: jax.Array | None = None) -> Learning:
         """Fresh parameters and games, without the one of number `absent` [] of mixtures, if any."""
@@ -197,11 +186,8 @@ class Learner:
     def _play(
         self, params: tuple[Params, ...], plays: Play
     ) -> tuple[Play, Trajectory, Transitions]:
-        whole = not shares_evenly(self.config.games)  # devices that share sets share games, too
-        plays = plays if whole else own_share(plays)
-        plays, trajectory = rollout(self.game, self.seating, params, plays, self.config.unroll)
-        if not whole:
-            plays, trajectory = all_shares(plays), all_shares(trajectory, axis=1)
+        play = partial(rollout, self.game, self.seating, params, steps=self.config.unroll)
+        plays, trajectory = by_shares(play, plays, self.config.games)
         context = self.actor.context
         played = transitions_of(trajectory, self.learning, self.seats, context.size)
         assert played.inferred is not None
@@ -223,12 +209,11 @@ class Learner:
         acting = every_set if acting is None else acting
         plays, trajectory, played = self._play(self.with_param_sets(now.params, acting), now.plays)
         social, smoothed, metrics = self.social(every_set, trajectory, now.smoothed, now.updates)
-        metrics = own_share(metrics)
         batch = self.batch(acting, plays, trajectory, social)
-        metrics["explained"] = jax.vmap(explained)(batch.value, batch.returns, batch.present)
         known = self.unfinished(plays, trajectory), along(trajectory.present, self.seats, 2)
-        unfinished = own_share(by_set(known, len(self.auxiliary.seats)))
-        metrics["real/unfinished"] = jax.vmap(mean_of)(*unfinished)
+        unfinished = jax.vmap(mean_of)(*by_set(known, len(self.auxiliary.seats)))
+        metrics = own_share(metrics | {"real/unfinished": unfinished})
+        metrics["explained"] = jax.vmap(explained)(batch.value, batch.returns, batch.present)
         param_sets, auxiliary, lessons, found = self.auxiliary.learn(
             param_sets,
             now.auxiliary_state,

@@ -6,6 +6,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import optax
 
 from hopplus.config import PPOConfig
 from hopplus.models.part import Metrics
@@ -149,6 +150,12 @@ def entropies(logits: jax.Array, legal: jax.Array) -> jax.Array:
     """[M] those of log-probabilities [M, A]; what is not legal adds nothing, nor to gradients."""
     each = jnp.where(legal, -jnp.exp(logits) * jnp.where(legal, logits, 0.0), 0.0)
     return each.sum(axis=-1)
+
+
+def annealed(config: PPOConfig, updates: int) -> optax.Schedule:
+    """The learning rate by the number of gradient steps, of a run with so many updates."""
+    begin, steps = config.learning_rate, updates * config.epochs * config.minibatches
+    return optax.linear_schedule(begin, 0.0 if config.anneal else begin, steps)
 
 
 def anneal_entropy(config: PPOConfig, updates: jax.Array, total: int) -> jax.Array:

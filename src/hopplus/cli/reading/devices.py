@@ -32,8 +32,7 @@ class TrainedOn(Devices):
     """One accelerator, or the cores of a processor, unless it is said how many devices."""
 
     devices: int | Literal["all", "auto"] = "auto"  # type: ignore[assignment]
-    """Devices to lay seeds, then (on cores) sets of parameters, then games on: so many or all; auto
-    is one accelerator or, without any, as many cores as seeds and sets divide among."""
+    """How many, or all; auto: one GPU, or cores sharing work."""
 
     @contextmanager
     def used(self, *configs: TrainConfig, before: Used | None = None) -> Iterator[None]:

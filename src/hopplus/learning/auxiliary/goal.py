@@ -7,7 +7,6 @@ import jax
 import jax.numpy as jnp
 
 from hopplus.config import GoalLearnerConfig
-from hopplus.devices import own_share
 from hopplus.learning.auxiliary.hindsight import (
     Seen,
     Segment,
@@ -19,6 +18,7 @@ from hopplus.learning.auxiliary.hindsight import (
 from hopplus.learning.auxiliary.learner import AuxiliaryLearner, by_set, number_among
 from hopplus.learning.auxiliary.transitions import Transitions, act_sample, draw_present
 from hopplus.learning.ppo import Batch
+from hopplus.learning.shares import own_share
 from hopplus.models.goal import GoalInference, GoalPrior
 from hopplus.models.opponent import OpponentModel
 from hopplus.models.part import Metrics

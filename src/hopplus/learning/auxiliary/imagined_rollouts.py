@@ -9,7 +9,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from hopplus.config import ImagineConfig, PPOConfig
-from hopplus.devices import own_share
 from hopplus.games.game import Game, views
 from hopplus.learning.auxiliary.learner import flat, number_among
 from hopplus.learning.auxiliary.transitions import (
@@ -20,6 +19,7 @@ from hopplus.learning.auxiliary.transitions import (
 )
 from hopplus.learning.ppo import Batch, source_metrics
 from hopplus.learning.returns import lambda_returns, worth_later
+from hopplus.learning.shares import own_share
 from hopplus.learning.social_rewards import shared_reward
 from hopplus.lookup import at
 from hopplus.models.part import Metrics

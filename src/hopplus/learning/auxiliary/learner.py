@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from hopplus.devices import own_share, split_rows
+from hopplus.devices import split_rows
 from hopplus.games.game import Game
 from hopplus.learning.auxiliary.transitions import (
     Transitions,
@@ -23,6 +23,7 @@ from hopplus.learning.auxiliary.transitions import (
     push,
 )
 from hopplus.learning.ppo import Batch
+from hopplus.learning.shares import own_share
 from hopplus.models.part import Metrics, fit_loss
 from hopplus.players.actor import Actor
 from hopplus.players.parameters import PlayerParams

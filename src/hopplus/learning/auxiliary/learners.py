@@ -12,13 +12,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from hopplus.config import ConfigError, PPOConfig, TrainConfig
-from hopplus.devices import own_share
 from hopplus.games.game import Game
 from hopplus.learning.auxiliary.imagined_rollouts import ImaginedRollouts, act_without_goals
 from hopplus.learning.auxiliary.learner import AuxiliaryLearner, FitState
 from hopplus.learning.auxiliary.table import AUXILIARY_MODELS, warm_starts
 from hopplus.learning.auxiliary.transitions import Transitions
 from hopplus.learning.ppo import Batch, minibatch_rows, replay_rows, source_metrics
+from hopplus.learning.shares import own_share
 from hopplus.models.part import Metrics
 from hopplus.players.actor import Actor
 from hopplus.players.context.context import Context
