@@ -204,8 +204,8 @@ def spread(
     """`jax.jit` of a function of seeds side by side, with specs of what it is given and gives.
 
     Every device works on its own seeds and on its share of their sets (see `learning.shares`), and
-    XLA finds what the games of a seed need of each other: the same numbers come out as on one device, but for the
-    order in which floats are added.
+    XLA finds what the games of a seed need of each other: the same numbers come out as on one
+    device, but for the order in which floats are added.
     """
     if layout is None:
         return jax.jit(function, **options)
