@@ -17,7 +17,7 @@ from hopplus.learning.from_run import make_learner
 from hopplus.learning.learner import Learner, Learning
 from hopplus.learning.ppo import Batch
 from hopplus.learning.ppo_kernel import WIDEST
-from hopplus.models import nets
+from hopplus.models import history, nets
 from hopplus.models.nets import weighed
 from hopplus.models.part import Metrics
 from hopplus.presets import PRESETS
@@ -196,6 +196,7 @@ def test_a_gpu_is_given_the_kernel(name: str, monkeypatch: pytest.MonkeyPatch) -
     """Lowered for one, which takes none to be there: nothing in it is unknown to its compiler."""
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
     monkeypatch.setattr(ppo_kernel, "has_room", lambda *_: True)
+    monkeypatch.setattr(history, "kernel_for", lambda _: None)  # a memory has one of its own
     learner = make_learner(CASES[name], {})
     assert learner.policy_loss.fused
     traced = jax.jit(learner.update).trace(jax.eval_shape(learner.init, jax.random.key(0)))

@@ -1,11 +1,13 @@
 """What a seat has seen so far, read by a recurrent network."""
 
+from functools import partial
 from typing import TypeAlias
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from hopplus.models.gru_kernel import GruKernel, kernel_for
 from hopplus.models.nets import Body, Gru, last_actions
 from hopplus.models.opponent import others_views
 from hopplus.types import View, ViewShape
@@ -60,6 +62,10 @@ def recalled(
     begins anew, with nothing or with what is `known` [T, ...] to have been remembered."""
     brought = jax.vmap(given, in_axes=(None, 0))(history, views)
     known = jnp.zeros((len(fresh), *memory.shape)) if known is None else known
+    if kernel := kernel_for(memory.shape[-1]):
+        after = _through(kernel, history, memory, brought, fresh, known)
+        anew = fresh.reshape(-1, *[1] * memory.ndim)
+        return jnp.where(anew, known, jnp.concatenate([memory[None], after[:-1]])), after
 
     def step(
         memory: jax.Array, now: tuple[jax.Array, jax.Array, jax.Array]
@@ -71,3 +77,16 @@ def recalled(
 
     _, (before, after) = jax.lax.scan(step, memory, (brought, fresh, known))
     return before, after
+
+
+def _through(
+    kernel: GruKernel, history: History, memory: jax.Array, *steps: jax.Array
+) -> jax.Array:
+    """[T, ...] the memory after each step, in one kernel."""
+    if isinstance(history, Histories):
+        over_others = jax.vmap(
+            partial(_through, kernel, history.gru), in_axes=(0, 1, None, 1), out_axes=1
+        )
+        after: jax.Array = over_others(memory, *steps)
+        return after
+    return kernel(history.kept.weight, history.kept.bias, memory, *steps)

@@ -251,11 +251,17 @@ class Gru(eqx.Module):
     def advance(self, memory: jax.Array, given: jax.Array) -> jax.Array:
         """[hidden] the memory after an input x, by `given(x)`, which does not wait for the memory
         before and so can be had for many steps at once."""
-        reset, update, fresh = jnp.split(given, 3)
-        reset_kept, update_kept, fresh_kept = jnp.split(self.kept(memory), 3)
-        candidate = jnp.tanh(fresh + jax.nn.sigmoid(reset + reset_kept) * fresh_kept)
-        share = jax.nn.sigmoid(update + update_kept)
-        return share * memory + (1 - share) * candidate
+        return gated(memory, jnp.split(given, 3), jnp.split(self.kept(memory), 3))[0]
+
+
+def gated(
+    memory: jax.Array, given: Sequence[jax.Array], kept: Sequence[jax.Array]
+) -> tuple[jax.Array, ...]:
+    """[..., hidden] the memory after a step, then reset, update and candidate: by what the step
+    brings to each of these and what the memory adds."""
+    reset, share = (jax.nn.sigmoid(given[gate] + kept[gate]) for gate in (0, 1))
+    candidate = jnp.tanh(given[2] + reset * kept[2])
+    return share * memory + (1 - share) * candidate, reset, share, candidate
 
 
 def last_actions(view: View) -> jax.Array:
