@@ -34,10 +34,13 @@ _SMALL = """
 SMALL = _SMALL.split()
 
 
-def trace(name: str, returns: list[list[float]], seconds: float) -> Trace:
-    """A rung of 100 steps an update, whose returns [U, S] are each of ten episodes."""
+STEPS = 5000  # of an update, of which three are more steps than a return has to be taken over
+
+
+def trace(name: str, returns: list[list[float]], seconds: float, steps: int = STEPS) -> Trace:
+    """A rung whose returns [U, S] are each of ten episodes."""
     means = np.array(returns)
-    return Trace(name, name, 100, 10 * means, np.full(means.shape, 10), means, seconds)
+    return Trace(name, name, steps, 10 * means, np.full(means.shape, 10), means, seconds)
 
 
 def test_steps_to_a_level() -> None:
@@ -46,24 +49,24 @@ def test_steps_to_a_level() -> None:
     # 2, 3, 3 for both.
     two = trace("two", [[0, 0], [3, 3], [3, 3], [3, 3], [3, 3]], 1.0)
     first, second = measure([one, two], 2.0)
-    assert first.steps_to_level_by_seed == [400, 500]
-    assert first.steps_to_level == 500  # the mean is 1.5 at 400 and 2.5 at 500
-    assert second.steps_to_level == 300
+    assert first.steps_to_level_by_seed == [4 * STEPS, 5 * STEPS]
+    assert first.steps_to_level == 5 * STEPS  # the mean is 1.5 after four updates, 2.5 after five
+    assert second.steps_to_level == 3 * STEPS
     assert second.steps_ratio == pytest.approx(0.6)
     assert first.steps_ratio == 1
     first, second = measure([one, two], 2.9)
     assert first.steps_to_level is None
-    assert first.steps_to_level_by_seed == [500, None]
-    assert second.steps_to_level == 400
+    assert first.steps_to_level_by_seed == [5 * STEPS, None]
+    assert second.steps_to_level == 4 * STEPS
     assert second.steps_ratio is None
 
 
 def test_updates_count_by_their_episodes() -> None:
     """Nine episodes of 1 and one of 11 have a mean of 2; without any there is none."""
     totals, counts = np.array([[0.0], [9.0], [11.0]]), np.array([[0], [9], [1]])
-    curve = Trace("a", "a", 1, totals, counts, totals, 1.0).curve()
+    curve = Trace("a", "a", STEPS, totals, counts, totals, 1.0).curve()
     np.testing.assert_allclose(curve, [[np.nan], [np.nan], [2.0]])
-    none = Trace("a", "a", 1, 0 * totals, 0 * counts, totals, 1.0).curve()
+    none = Trace("a", "a", STEPS, 0 * totals, 0 * counts, totals, 1.0).curve()
     assert np.isnan(none).all()
     for updates in (1, 2):  # too short a run has no curve
         assert np.isnan(trace("a", [[1.0]] * updates, 1.0).curve()).all()
@@ -72,7 +75,17 @@ def test_updates_count_by_their_episodes() -> None:
 def test_the_first_updates_do_not_count_alone() -> None:
     """Level 2 is passed by the first update, but only the last three together are at it."""
     row = measure([trace("a", [[3], [0], [1], [2], [3]], 1.0)], 2.0)[0]
-    assert row.steps_to_level == 500
+    assert row.steps_to_level == 5 * STEPS
+
+
+def test_small_updates_are_taken_together() -> None:
+    """12,288 steps are eight updates of 1,536 and seven of 2,000: the level is reached when so many
+    have been there, however small they are."""
+    rising = [[0.0]] * 4 + [[3.0]] * 96
+    for steps, updates in ((1536, 8), (2000, 7), (4096, 3), (100_000, 3)):
+        assert trace("one", rising, 1.0, steps).steps_to(3.0) == (4 + updates) * steps
+    # No more than a tenth of a run.
+    assert trace("one", rising, 1.0, 100).steps_to(3.0) == (4 + 10) * 100
 
 
 def test_paired_differences() -> None:

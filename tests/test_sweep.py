@@ -18,6 +18,7 @@ from hopplus.cli import main
 from hopplus.cli.studies import halving
 from hopplus.cli.studies.space import draw, grid, name_settings, read_axis, words_of
 from hopplus.config import ConfigError, StagHuntConfig
+from hopplus.evaluation.ablation import Trace, read_trace
 from hopplus.learning.from_run import new_run
 from hopplus.presets import PRESETS
 from hopplus.runs.executor import Here, Task, Tell, best_so_far
@@ -167,6 +168,11 @@ def test_again_trains_nothing_and_names_the_best(
         (["ppo", "--over", "keep=1,2", "--name", "../a"], "must be a plain name"),
         (["ppo", "--over", "keep=1,2", "--address", "a:1"], "--address is given without --engine"),
         (["ppo", "--over", "keep='1"], "whose quotes do not end"),
+        (["ppo", "--over", "keep=1,2", "--level", "x"], "--level is 'x' but must be a number"),
+        (
+            ["ppo", "--over", "keep=1,2", "--level", "2", "--halving", "2"],
+            "--level is given, but --halving goes by returns",
+        ),
         (["no.toml"], "cannot read no.toml"),
         (["ppo", "--net.hidden", "8"], "quote it with the preset, as 'ppo --net.hidden ...'"),
     ],
@@ -318,6 +324,47 @@ def test_every_game_has_a_best_of_its_own(
     )
 
 
+def test_who_is_first_at_a_level_stands_first(
+    swept: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whatever their last returns are; those that never come to it stand behind, by returns."""
+    soon = {NAMES[2]: 4000, NAMES[0]: 9000}
+    monkeypatch.setattr(Trace, "steps_to", lambda trace, level: soon.get(trace.name))
+    assert again(swept, "--level", "0.5", "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    means = {one["name"]: one["mean_return"]["mean"] for one in found["runs"]}
+    others = sorted({*NAMES} - {*soon}, key=lambda name: -means[name])
+    assert list(means) == [NAMES[2], NAMES[0], *others]
+    assert [one["steps_to_level"] for one in found["runs"]] == [4000, 9000, None, None]
+    assert {one["level"] for one in found["runs"]} == {0.5}
+    assert again(swept, "--level", "0.5") == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert f"{NAMES[2]} is first at 0.5: 4,000 steps" in out
+    page = (swept / "sweep.html").read_text(encoding="utf-8")
+    assert "steps to 0.5" in page
+    assert "never" in page
+    with (swept / "sweep.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [row["steps_to_level"] for row in rows] == ["4000", "9000", "", ""]
+    soon.clear()
+    assert again(swept, "--level", "0.5") == 0
+    assert "none has come to 0.5" in " ".join(capsys.readouterr().out.split())
+
+
+def test_the_level_is_of_the_logged_returns(
+    swept: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Over all three updates of so short runs."""
+    means = {name: read_trace(name, name, open_run(swept / name)).curve()[-1] for name in NAMES}
+    level = float(np.median([mean.mean() for mean in means.values()]))
+    assert again(swept, "--level", str(level), "--json") == 0
+    found = {
+        one["name"]: one["steps_to_level"] for one in json.loads(capsys.readouterr().out)["runs"]
+    }
+    assert found == {name: 384 if mean.mean() >= level else None for name, mean in means.items()}
+    assert 384 in found.values()
+
+
 def test_a_file_says_all_of_it(
     standin: Standin, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -343,10 +390,11 @@ def test_a_file_says_all_of_it(
     assert open_run(tmp_path / "made" / "other" / standin.trained[-1][0]).config().seeds == 1
     capsys.readouterr()
     for text, words in (
-        ("train = 'ppo'\nstpes = 3\n", "has 'stpes', and takes train, over, steps"),
+        ("train = 'ppo'\nstpes = 3\n", "has 'stpes', and takes train, over, level, st"),
         ("[over]\nkeep = [1]\n", "does not say what to train"),
         ("train = 'ppo'\nover = 3\n", "has an over that is no table"),
         ("train = 'ppo'\nsteps = 'many'\n", "has steps: 'many' is not a whole number"),
+        ("train = 'ppo'\nlevel = 'high'\n", "has level: 'high' is not a number"),
         ("train =", "is no TOML"),
     ):
         file.write_text(text)

@@ -15,7 +15,10 @@ from hopplus.learning.train import FINAL
 from hopplus.presets import PRESETS
 from hopplus.runs.folder import RunFolder
 
-SMOOTHED = 3  # updates that a return is taken over when it is compared with a level
+# What a return is taken over when it is compared with a level: so many environment steps of each
+# seed, as small updates would else be above it by chance sooner than large ones; but no more than a
+# tenth of the run, and updates enough that the first episodes to end are not alone.
+SMOOTHED_STEPS, SMOOTHED = 12_288, 3
 
 
 def _ppo_with(*parts: PartName) -> TrainConfig:
@@ -78,19 +81,28 @@ class Trace:
         return _ratio(self.returns[tenth].sum(axis=0), self.episodes[tenth].sum(axis=0))
 
     def curve(self) -> np.ndarray:
-        """[U, S] return over an update and the two before it; NaN without episodes, and at first.
+        """[U, S] return over an update and the last ones before it; NaN without episodes, and at
+        first.
 
         At first, because the episodes that end soonest are the short ones, which are no fair
         sample: a single first update may be above a level that later ones are far below.
         """
 
+        wanted = math.ceil(SMOOTHED_STEPS / self.steps)
+        size = max(SMOOTHED, min(wanted, round(FINAL * self.updates)))
+
         def windows(counts: np.ndarray) -> np.ndarray:
             sums = np.concatenate([np.zeros((1, counts.shape[1])), np.cumsum(counts, axis=0)])
-            return np.asarray(sums[SMOOTHED:] - sums[:-SMOOTHED])
+            return np.asarray(sums[size:] - sums[:-size])
 
         smooth = np.full(self.returns.shape, np.nan)
-        smooth[SMOOTHED - 1 :] = _ratio(windows(self.returns), windows(self.episodes))
+        if self.updates >= size:
+            smooth[size - 1 :] = _ratio(windows(self.returns), windows(self.episodes))
         return smooth
+
+    def steps_to(self, level: float) -> int | None:
+        """Environment steps after which the mean over seeds is first at the level, if ever."""
+        return _steps_to(self.curve().mean(axis=1), level, self.steps)
 
 
 def _ratio(totals: np.ndarray, counts: np.ndarray) -> np.ndarray:
@@ -167,7 +179,7 @@ def measure(traces: Sequence[Trace], level: float, seconds: float | None = None)
     first = traces[0]
     budget = seconds or first.seconds * first.updates
     first_late = first.late(first.updates)
-    first_steps = _steps_to(first.curve().mean(axis=1), level, first.steps)
+    first_steps = first.steps_to(level)
     rows = []
     by_seeds = across_seeds([trace.late(trace.updates) for trace in traces])
     for trace, seeds in zip(traces, by_seeds, strict=True):
@@ -175,7 +187,7 @@ def measure(traces: Sequence[Trace], level: float, seconds: float | None = None)
         affordable = math.floor(budget / trace.seconds + 1e-6)
         timed = min(max(affordable, 1), trace.updates)
         timed_late = trace.late(timed)
-        steps = _steps_to(curve.mean(axis=1), level, trace.steps)
+        steps = trace.steps_to(level)
         tenth = max(1, round(FINAL * trace.updates))
         rows.append(
             Row(

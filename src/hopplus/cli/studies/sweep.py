@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import tyro
 
 from hopplus.cli.paged import show
-from hopplus.cli.reading.options import check_options, whole
+from hopplus.cli.reading.options import check_options, finite, whole
 from hopplus.cli.reading.rows import FOREIGN, read_settings, refuse, split_row
 from hopplus.cli.studies.engine import Engine, TrainedBy
 from hopplus.cli.studies.halving import Halving
@@ -24,6 +24,7 @@ from hopplus.cli.studies.space import (
     words_of,
 )
 from hopplus.config import ConfigError, TrainConfig, check_range
+from hopplus.evaluation.ablation import read_trace
 from hopplus.report.pages.summary import summarise
 from hopplus.report.pages.sweep import Contestant, sweep_page, write_sweep
 from hopplus.runs.folder import RunError, RunFolder, check_name
@@ -46,6 +47,7 @@ class Plan:
     typed: dict[str, list[str]]  # the same on a command line
     configs: dict[str, TrainConfig]
     rungs: int
+    level: float | None  # a return that is to be come to soon
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,9 @@ class Sweep:
     halving: int | None = None
     """Successive halving in so many rungs: each trains the better half of the rung before for twice
     its steps, the last of them for all."""
+    level: float | None = None
+    """Rank settings by the steps after which their mean return is first at this level, and not by
+    their last returns."""
     steps: int | None = None
     """Environment steps of each seed of each run; those of the preset when not given."""
     seeds: int | None = None
@@ -97,8 +102,16 @@ class Sweep:
         done = [name for name in plan.settings if name not in failed]
         if not done:
             raise RunError(f"no run has come to its end, as {'; '.join(failed.values())}")
+        level = plan.level
         found = [
-            Contestant(name, plan.settings[name], tables[name], replace(run, name=name))
+            Contestant(
+                name,
+                plan.settings[name],
+                tables[name],
+                replace(run, name=name),
+                level,
+                None if level is None else read_trace(name, name, run.run).steps_to(level),
+            )
             for name, run in zip(
                 done, summarise([RunFolder(folder / name) for name in done]), strict=True
             )
@@ -123,10 +136,15 @@ class Sweep:
 
     def _read(self, file: Path | None) -> Plan:
         """The command line, or the file as far as the command line does not say otherwise."""
-        said = read_sweep(file, ("train", "over", *NUMBERS)) if file else {"train": self.what}
+        said = (
+            read_sweep(file, ("train", "over", "level", *NUMBERS)) if file else {"train": self.what}
+        )
         numbers = {name: self._number(name, said) for name in NUMBERS}
         check_options(**{name: value for name, value in numbers.items() if name != "halving"})
         check_range("--halving", numbers["halving"], 2, MOST_RUNGS)
+        level = self._level(said)
+        if level is not None and numbers["halving"]:
+            raise ConfigError("--level is given, but --halving goes by returns: leave one out")
         row = said.get("train")
         if not isinstance(row, str):
             raise ConfigError(f"{file} does not say what to train, as in train = 'ppo'")
@@ -158,7 +176,16 @@ class Sweep:
             if (first := next(n for n, one in configs.items() if one == config)) != name:
                 raise ConfigError(f"{first} and {name} are the same settings: leave one out")
         train = shlex.join(["hopplus", "train", preset, *words])
-        return Plan(train, base, settings, typed, configs, numbers["halving"] or 1)
+        return Plan(train, base, settings, typed, configs, numbers["halving"] or 1, level)
+
+    def _level(self, said: Mapping[str, Any]) -> float | None:
+        """The command line's, or else the file's."""
+        if self.level is not None or "level" not in said:
+            return self.level
+        try:
+            return finite(str(said["level"]))
+        except ValueError as error:
+            raise ConfigError(f"{self.what} has level: {error}") from None
 
     def _number(self, name: str, said: Mapping[str, Any]) -> int | None:
         """What the command line says, or else the file."""

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from hopplus.diagnosis.models.measures import write_csv
+from hopplus.evaluation.ablation import SMOOTHED, SMOOTHED_STEPS
 from hopplus.evaluation.statistics import ENOUGH, across_seeds, seeds_json
 from hopplus.report.numbers import counted, doubt_seeds
 from hopplus.report.page import Column, Page, Section, make_table
@@ -28,21 +29,30 @@ class Contestant:
     setting: Mapping[str, str]  # by option, as it was typed
     table: str  # who plays what, in words; nothing if it is the same for all
     run: Summary
+    level: float | None = (
+        None  # a return that it is to come to soon; None if the last is what counts
+    )
+    steps_to_level: int | None = None  # of the mean over seeds
 
     @property
-    def rank(self) -> tuple[int, float]:
-        """Those that were trained for longest first, and of them the highest return."""
+    def rank(self) -> tuple[float, float]:
+        """Those that come to the level soonest first; without one, those that were trained for
+        longest. Of them the highest return."""
         mean = self.run.mean_return
-        return (-self.run.steps, -mean.mean if mean else np.inf)
+        first = -self.run.steps if self.level is None else self.steps_to_level or np.inf
+        return (first, -mean.mean if mean else np.inf)
 
     def as_json(self) -> dict[str, Any]:
         own = {"name": self.name, "setting": dict(self.setting), "table": self.table}
+        if self.level is not None:
+            own |= {"level": self.level, "steps_to_level": self.steps_to_level}
         by_seed = None if self.run.by_seed is None else self.run.by_seed.tolist()
         return {**own, "by_seed": by_seed, **self.run.as_json()}
 
 
 def sweep_page(title: str, found: Sequence[Contestant], failed: Mapping[str, str]) -> Page:
     """The best of every table, everyone's figures, and the curves of the best."""
+    level = found[0].level
     tables = {
         table: sorted((one for one in found if one.table == table), key=lambda one: one.rank)
         for table in dict.fromkeys(one.table for one in found)
@@ -51,7 +61,12 @@ def sweep_page(title: str, found: Sequence[Contestant], failed: Mapping[str, str
     lines = [f"mean returns over the last tenth ± 95% over {counted(seeds, 'seed')}"]
     lines += filter(None, [doubt_seeds(seeds)])
     steps = {one.run.steps for one in found}
-    if len(steps) > 1:
+    if level is not None:
+        lines.append(
+            f"those that come to {level:g} soonest stand first, by the mean over seeds and over"
+            f" {SMOOTHED_STEPS:,} steps (a tenth of a shorter run; {SMOOTHED} updates at least)"
+        )
+    elif len(steps) > 1:
         lines.append("those that were trained for longer stand first")
     lines += [
         f"⚠ {own[0].name}: {Translations()(one)}"
@@ -98,10 +113,15 @@ def sweep_page(title: str, found: Sequence[Contestant], failed: Mapping[str, str
 
 
 def _answer(table: str, ranked: Sequence[Contestant]) -> str:
-    """The best of those that were trained for longest."""
+    """The best, of those that were trained for longest."""
+    where = f"{table}: " if table else ""
+    best = ranked[0]
+    if best.level is not None:
+        if best.steps_to_level is None:
+            return f"{where}none has come to {best.level:g}"
+        return f"{where}{best.name} is first at {best.level:g}: {best.steps_to_level:,} steps"
     level = [one for one in ranked if one.run.steps == ranked[0].run.steps]
     known = [(one.name, one.run.mean_return) for one in level if one.run.mean_return]
-    where = f"{table}: " if table else ""
     if not known:
         return f"{where}no returns"
     if even := too_close(known):
@@ -119,12 +139,20 @@ def _settings(title: str, ranked: Sequence[Contestant]) -> Section:
         Column(option, words=True): value(option) for option in ranked[0].setting
     }
     columns |= {
+        **_to_level(ranked[0].level),
         Column("return ± 95%", absent="?"): lambda one: one.run.mean_return,
         "value loss": lambda one: one.run.figure("value_loss"),
         "steps": lambda one: one.run.steps,
         Column("seconds", ".0f"): lambda one: one.run.seconds,
     }
     return make_table(title, columns, ranked)
+
+
+def _to_level(level: float | None) -> dict[str | Column, Callable[[Contestant], Any]]:
+    """The column of steps to a level, if there is one."""
+    if level is None:
+        return {}
+    return {Column(f"steps to {level:g}", absent="never"): lambda one: one.steps_to_level}
 
 
 def _effects(ranked: Sequence[Contestant]) -> Section | None:
@@ -159,6 +187,7 @@ def write_sweep(path: Path, found: Sequence[Contestant]) -> None:
                     f"return_{end}": value
                     for end, value in (mean.as_json() if mean else {}).items()
                 },
+                **({} if one.level is None else {"steps_to_level": one.steps_to_level}),
                 "value_loss": one.run.figure("value_loss"),
                 "seconds": one.run.seconds,
             }
