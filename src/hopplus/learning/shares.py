@@ -2,15 +2,17 @@
 on, and what the others are told of it. Where devices share nothing, all of this does nothing."""
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from hopplus.devices import SETS
 
 Tree = TypeVar("Tree")
 Rows = TypeVar("Rows")
+SMALL = 4096  # numbers of an array that is sent together with others
 
 
 def own_share(tree: Tree, axis: int = 0) -> Tree:
@@ -32,16 +34,36 @@ def own_share(tree: Tree, axis: int = 0) -> Tree:
 
 def all_shares(tree: Tree, axis: int = 0) -> Tree:
     """What the shares of all devices have come to, in order, for each of them."""
-    if _sharing() == 1:
+    count = _sharing()
+    if count == 1:
         return tree
-
-    def whole(leaf: jax.Array) -> jax.Array:
-        if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
-            return jax.random.wrap_key_data(whole(jax.random.key_data(leaf)))
-        return jax.lax.all_gather(leaf, SETS, axis=axis, tiled=True)
-
-    gathered: Tree = jax.tree.map(whole, tree)
-    return gathered
+    leaves, structure = jax.tree.flatten(tree)
+    keys = [jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key) for leaf in leaves]
+    plain = [
+        jax.random.key_data(leaf) if key else leaf for leaf, key in zip(leaves, keys, strict=True)
+    ]
+    # A message costs its latency, however small it is: small arrays of a kind are one.
+    together: dict[Any, list[int]] = {}
+    for number, leaf in enumerate(plain):
+        together.setdefault(leaf.dtype if leaf.size <= SMALL else number, []).append(number)
+    whole = dict[int, jax.Array]()
+    for numbers in together.values():
+        if len(numbers) == 1:
+            (number,) = numbers
+            whole[number] = jax.lax.all_gather(plain[number], SETS, axis=axis, tiled=True)
+            continue
+        message = jnp.concatenate([plain[number].reshape(-1) for number in numbers])
+        shares = jax.lax.all_gather(message, SETS)  # [count, ...]
+        ends = np.cumsum([plain[number].size for number in numbers])
+        for number, part in zip(numbers, jnp.split(shares, ends[:-1], axis=1), strict=True):
+            each = part.reshape(count, *plain[number].shape)
+            whole[number] = jnp.concatenate(list(each), axis=axis)
+    gathered = [
+        jax.random.wrap_key_data(whole[number]) if key else whole[number]
+        for number, key in enumerate(keys)
+    ]
+    shared: Tree = jax.tree.unflatten(structure, gathered)
+    return shared
 
 
 def by_shares(
