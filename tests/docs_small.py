@@ -86,6 +86,8 @@ SMALL = {
     "hopplus sweep ppo --over ppo.learning_rate=log": "--random 2",
     "hopplus sweep ppo --net.hidden 128": "--over ppo.clip=0.1",
     "hopplus sweep examples": "--random 2 --seeds 2",
+    "hopplus sweep hop-plus": "--over imagine.real-ratio=0.3 --over imagine.warm-up=0"
+    " --over opponent.fits=1 --over goal.fits=1 --over world.fits=1",
     "hopplus crossplay": "--episodes 16",
     "hopplus diagnose seats": "--quick --episodes 128",
     "hopplus diagnose seats ppo": "--steps 4096",
@@ -205,6 +207,9 @@ NOT_RUN = {
     f"hopplus leave-one-out ppo {_WIDE} memory=ppo-memory {_WIDE} --context recurrent+record"
     " --families family-follower family-cautious family-shy family-slow --game.size 8 --steps 24e6"
     " --best-steps 16e6 --seed 100 --runs runs/four": "rows cannot be made small",
+    "hopplus leave-one-out ppo-population --ppo.games 2048 blind=ppo-population --ppo.games 2048"
+    f" --memory.kind none --context none --families {_EIGHT} --game.size 8 --steps 48e6 --seed 100"
+    " --runs runs/one-out": "rows cannot be made small",
     **{
         f"hopplus leave-one-out {_ROWS} hop-plus-memory --game {game}-v1 --families {_EIGHT}"
         f" --at-once --steps 6e6 --seed 100 --runs runs/{game[:4]}": "rows cannot be made small"
