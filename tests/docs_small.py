@@ -86,6 +86,8 @@ SMALL = {
     "hopplus sweep ppo --over ppo.learning_rate=log": "--random 2",
     "hopplus sweep ppo --net.hidden 128": "--over ppo.clip=0.1",
     "hopplus sweep examples": "--random 2 --seeds 2",
+    "hopplus sweep ppo --over ppo.games": "--random 1",
+    "hopplus sweep hop-plus --over ppo.games": "--random 1",
     "hopplus sweep hop-plus": "--over imagine.real-ratio=0.3 --over imagine.warm-up=0"
     " --over opponent.fits=1 --over goal.fits=1 --over world.fits=1",
     "hopplus crossplay": "--episodes 16",
