@@ -120,6 +120,46 @@ def test_how_memories_change_forwards() -> None:
     np.testing.assert_allclose(*found, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("which", [0, 1, 2, 3, 5])
+@pytest.mark.parametrize("begins", [True, False])
+def test_each_slope_alone(which: int, begins: bool) -> None:
+    """What is not asked for is left out: each way must stand by itself, also where the first step
+    begins anew."""
+    weight, bias, memory, given, fresh, known = arrays(1, 1, 5, 0.4)
+    fresh = fresh.at[0, 0, 0].set(begins)
+    own = [weight[0], bias[0], *(one[0, 0] for one in (memory, given, fresh, known))]
+    found = []
+    for way in (one_step_at_a_time, GruKernel(HIDDEN, interpret=True)):
+
+        def total(one: jax.Array, way: Way = way) -> jax.Array:
+            after = way(*own[:which], one, *own[which + 1 :])
+            return (after * jnp.sin(jnp.arange(after.size)).reshape(after.shape)).sum()
+
+        found.append(jax.grad(total)(own[which]))
+    np.testing.assert_allclose(*found, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("which", [0, 3])
+def test_slopes_of_slopes(which: int) -> None:
+    """Who learns by how another learns needs them."""
+    weight, bias, *rows = arrays(1, 1, 4, 0.3)
+    own = [weight[0], bias[0], *(one[0, 0] for one in rows)]
+    along = drawn(*own[which].shape, seed=4)
+    found = []
+    for way in (one_step_at_a_time, GruKernel(HIDDEN, interpret=True)):
+
+        def total(one: jax.Array, way: Way = way) -> jax.Array:
+            return (way(*own[:which], one, *own[which + 1 :]) ** 2).sum()
+
+        def steep(one: jax.Array, total: Any = total) -> jax.Array:
+            return (jax.grad(total)(one) * along).sum()
+
+        forwards = jax.jvp(jax.grad(total), (own[which],), (along,))[1]
+        found.append((jax.grad(steep)(own[which]), forwards))
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-4)
+
+
 def small(preset: str, **changes: Any) -> TrainConfig:
     game = StagHuntConfig(size=3, seats=3, hares=2)
     config = replace(PRESETS[preset], game=game, net=NetConfig(hidden=16), **changes)
@@ -134,7 +174,16 @@ def with_goals_about_each() -> TrainConfig:
     return replace(small("goal-trial"), goal=small_goal, opponent=replace(tiny.opponent, fits=1))
 
 
+def minding_the_other() -> TrainConfig:
+    """Half of what is learned by are slopes of slopes."""
+    config = replace(PRESETS["lola"], memory=MemoryConfig(kind="episode", size=16))
+    game = replace(config.game, size=3, horizon=6)
+    ppo = replace(config.ppo, games=4, unroll=6)
+    return replace(config, game=game, net=NetConfig(hidden=16), ppo=ppo, steps=10_000)
+
+
 LEARNERS = {
+    "LOLA with a memory": minding_the_other,
     "a policy's memory": lambda: small("ppo-memory", memory=MemoryConfig(kind="trial", size=16)),
     "of an episode": lambda: small("ppo-memory", memory=MemoryConfig(kind="episode", size=16)),
     "LIAM": lambda: small("liam", liam=replace(PRESETS["liam"].liam, hidden=16, batch=4)),
@@ -184,6 +233,21 @@ def test_a_gpu_is_given_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not learner.policy_loss.fused  # or there were another kernel
     assert lowered(learner.update, before).count("xla.gpu.triton") >= 2
     assert tried == [2]
+
+
+def test_equations_of_ones_own_are_left_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A memory that advances otherwise has no kernel."""
+
+    class Halved(Gru):
+        def advance(self, memory: jax.Array, given: jax.Array) -> jax.Array:
+            return super().advance(memory, given) / 2
+
+    monkeypatch.setattr(history, "kernel_for", GruKernel)
+    brought = jnp.zeros((3, 48))
+    for kind, taken in ((Gru, True), (Halved, False)):
+        gru = kind(READS, HIDDEN, jax.random.key(0))
+        assert (history._kernel(gru, brought) is not None) == taken
+        assert history._kernel(gru, brought.astype(jnp.bfloat16)) is None
 
 
 @pytest.mark.parametrize("why", ["a CPU", "no room", "too wide", "an odd size", "spread"])

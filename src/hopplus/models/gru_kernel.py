@@ -13,6 +13,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
+from inspect import signature
 from typing import Any
 
 import jax
@@ -204,22 +205,35 @@ def _forward_of(*arrays: jax.Array, kernel: GruKernel, sets: int) -> jax.Array:
 def _propagated(*arrays: jax.Array, kernel: GruKernel, sets: int, back: bool) -> jax.Array:
     """[*sets, ..., T, H] how all memories change by what each step moves them, [..., T, H]; or, on
     the way `back`, how what is asked of each [..., T, H] tells on all before it."""
+    if not back:  # nothing that learns goes this way
+        return _looped(*arrays, sets=sets, back=back)
     shared, rows, shape = _by_rows(arrays, 1, sets)
-    if back:
-        turned = [jnp.swapaxes(shared[0], -1, -2)]
-        return kernel.call(kernel.back, turned, rows).reshape(shape)
-    # Nothing that learns goes this way, so that it has no kernel.
+    turned = [jnp.swapaxes(shared[0], -1, -2)]
+    return kernel.call(kernel.back, turned, rows).reshape(shape)
+
+
+def _looped(*arrays: jax.Array, sets: int, back: bool) -> jax.Array:
+    """The same without a kernel, for what has slopes of its own."""
+    shared, rows, shape = _by_rows(arrays, 1, sets)
     weight = shared[0][:, None]
 
-    def step(change: jax.Array, now: Any) -> tuple[jax.Array, jax.Array]:
+    def onwards(change: jax.Array, now: Any) -> tuple[jax.Array, jax.Array]:
         keep, slopes, fresh, moved = now  # [S, R, ...]
         change = jnp.where(fresh[..., None] > 0, 0.0, change)
         added = jnp.split((change[..., None, :] @ weight)[..., 0, :] * slopes, 3, axis=-1)
         change = keep * change + sum(added) + moved
         return change, change
 
-    steps = [jnp.moveaxis(one, 2, 0) for one in rows]
-    found = jax.lax.scan(step, jnp.zeros_like(steps[-1][0]), tuple(steps))[1]
+    def backwards(later: jax.Array, now: Any) -> tuple[jax.Array, jax.Array]:
+        keep, slopes, fresh, asked = now
+        own = asked + later
+        each = jnp.concatenate([own] * 3, axis=-1) * slopes
+        added = (each[..., None, :] @ jnp.swapaxes(weight, -1, -2))[..., 0, :]
+        return jnp.where(fresh[..., None] > 0, 0.0, keep * own + added), own
+
+    steps = tuple(jnp.moveaxis(one, 2, 0) for one in rows)
+    step, nothing = backwards if back else onwards, jnp.zeros_like(steps[-1][0])
+    found = jax.lax.scan(step, nothing, steps, reverse=back)[1]
     return jnp.moveaxis(found, 0, 2).reshape(shape)
 
 
@@ -263,19 +277,32 @@ def _primitive(name: str, function: Callable[..., jax.Array], shared: int) -> Pr
         return given[-1].update(weak_type=False)
 
     primitive = Primitive(name)
-    primitive.def_impl(lambda *given, **how: jax.jit(partial(function, **how))(*given))
+    how = [
+        one.name for one in signature(function).parameters.values() if one.kind is one.KEYWORD_ONLY
+    ]
+    primitive.def_impl(jax.jit(function, static_argnames=how))
     primitive.def_abstract_eval(shape)
     mlir.register_lowering(primitive, mlir.lower_fun(function, multiple_results=False))
     batching.primitive_batchers[primitive] = of_many
     return primitive
 
 
-def _turned_back(asked: Any, *arrays: Any, back: bool, **others: Any) -> list[jax.Array | None]:
+def _turned_back(asked: Any, *arrays: Any, back: bool, **others: Any) -> list[Any]:
     """It is linear in what moves the memories."""
     known = arrays[:-1]
+    if isinstance(asked, ad.Zero):
+        return [*[None] * len(known), ad.Zero(arrays[-1].aval)]
     return [*[None] * len(known), _propagate.bind(*known, asked, back=not back, **others)]
+
+
+def _slope(given: Any, changes: Any, *, kernel: GruKernel, **how: Any) -> tuple[Any, Any]:
+    """Of slopes, as those need who learn by how others learn."""
+    whole = [ad.instantiate_zeros(one) for one in changes]
+    found = _propagate.bind(*given, kernel=kernel, **how)
+    return found, jax.jvp(partial(_looped, **how), tuple(given), tuple(whole))[1]
 
 
 _forward = _primitive("hopplus_gru", _forward_of, SHARED)
 _propagate = _primitive("hopplus_gru_changes", _propagated, 1)
 ad.primitive_transposes[_propagate] = _turned_back
+ad.primitive_jvps[_propagate] = _slope

@@ -62,7 +62,7 @@ def recalled(
     begins anew, with nothing or with what is `known` [T, ...] to have been remembered."""
     brought = jax.vmap(given, in_axes=(None, 0))(history, views)
     known = jnp.zeros((len(fresh), *memory.shape)) if known is None else known
-    if kernel := kernel_for(memory.shape[-1]):
+    if kernel := _kernel(history, brought):
         after = _through(kernel, history, memory, brought, fresh, known)
         anew = fresh.reshape(-1, *[1] * memory.ndim)
         return jnp.where(anew, known, jnp.concatenate([memory[None], after[:-1]])), after
@@ -77,6 +77,13 @@ def recalled(
 
     _, (before, after) = jax.lax.scan(step, memory, (brought, fresh, known))
     return before, after
+
+
+def _kernel(history: History, brought: jax.Array) -> GruKernel | None:
+    """Of this history, if it goes by the equations that a kernel has, and not by its own."""
+    gru = history.gru if isinstance(history, Histories) else history
+    fits = type(gru) is Gru and brought.dtype == gru.kept.weight.dtype == jnp.float32
+    return kernel_for(gru.kept.weight.shape[0]) if fits else None
 
 
 def _through(

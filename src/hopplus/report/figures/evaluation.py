@@ -191,7 +191,7 @@ def draw_ladder(traces: Sequence[Trace], level: float) -> "Figure":
     axes.axhline(level, color=FAINT, linewidth=0.8, label=f"level {level:g}")
     axes.set(
         xlabel="environment steps of each seed",
-        ylabel="mean return per seat, over three updates",
+        ylabel="mean return per seat, smoothed",
         title=f"Mean over {traces[0].episodes.shape[1]} seeds; bands from the worst to the best",
     )
     axes.legend(loc="lower right")

@@ -29,9 +29,7 @@ class Contestant:
     setting: Mapping[str, str]  # by option, as it was typed
     table: str  # who plays what, in words; nothing if it is the same for all
     run: Summary
-    level: float | None = (
-        None  # a return that it is to come to soon; None if the last is what counts
-    )
+    level: float | None = None  # a return that it is to come to soon
     steps_to_level: int | None = None  # of the mean over seeds
 
     @property
@@ -64,7 +62,8 @@ def sweep_page(title: str, found: Sequence[Contestant], failed: Mapping[str, str
     if level is not None:
         lines.append(
             f"those that come to {level:g} soonest stand first, by the mean over seeds and over"
-            f" {SMOOTHED_STEPS:,} steps (a tenth of a shorter run; {SMOOTHED} updates at least)"
+            f" {SMOOTHED_STEPS:,} steps (a tenth of a shorter run; {SMOOTHED} updates at least);"
+            " all else is of their last returns"
         )
     elif len(steps) > 1:
         lines.append("those that were trained for longer stand first")
