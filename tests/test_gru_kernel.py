@@ -11,7 +11,14 @@ import numpy as np
 import pytest
 
 import tiny_hop_plus
-from hopplus.config import GoalConfig, MemoryConfig, NetConfig, StagHuntConfig, TrainConfig
+from hopplus.config import (
+    CoinConfig,
+    GoalConfig,
+    MemoryConfig,
+    NetConfig,
+    StagHuntConfig,
+    TrainConfig,
+)
 from hopplus.learning.from_run import make_learner
 from hopplus.models import gru_kernel, history
 from hopplus.models.gru_kernel import GruKernel
@@ -32,15 +39,17 @@ def drawn(*shape: int, seed: int = 0) -> jax.Array:
     return jnp.asarray(np.random.default_rng([seed, *shape]).normal(size=shape), jnp.float32)
 
 
+def assert_near(one: Any, other: Any) -> None:
+    np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
+
+
 def one_step_at_a_time(
     weight: jax.Array, bias: jax.Array, memory: jax.Array, *steps: jax.Array
 ) -> jax.Array:
     like = Gru(READS, HIDDEN, jax.random.key(0))
     gru = eqx.tree_at(lambda one: (one.kept.weight, one.kept.bias), like, (weight, bias))
 
-    def step(
-        memory: jax.Array, now: tuple[jax.Array, jax.Array, jax.Array]
-    ) -> tuple[jax.Array, jax.Array]:
+    def step(memory: jax.Array, now: tuple[jax.Array, ...]) -> tuple[jax.Array, jax.Array]:
         given, fresh, known = now
         after = gru.advance(jnp.where(fresh, known, memory), given)
         return after, after
@@ -100,7 +109,7 @@ def test_sets_within_rows_are_kept_apart() -> None:
         over_sets = jax.vmap(way, (0, 0, *[None] * 4))
         found.append(jax.vmap(over_sets, (None, None, 0, 0, 0, 0))(weight, bias, *rows))
     assert found[1].shape == (4, 3, 5, HIDDEN)
-    np.testing.assert_allclose(*found, rtol=1e-4, atol=1e-5)
+    assert_near(*found)
 
 
 def test_how_memories_change_forwards() -> None:
@@ -117,7 +126,7 @@ def test_how_memories_change_forwards() -> None:
         return jax.jvp(moved, *own)[1]
 
     found = of(one_step_at_a_time), of(GruKernel(HIDDEN, interpret=True))
-    np.testing.assert_allclose(*found, rtol=1e-4, atol=1e-5)
+    assert_near(*found)
 
 
 @pytest.mark.parametrize("which", [0, 1, 2, 3, 5])
@@ -136,7 +145,7 @@ def test_each_slope_alone(which: int, begins: bool) -> None:
             return (after * jnp.sin(jnp.arange(after.size)).reshape(after.shape)).sum()
 
         found.append(jax.grad(total)(own[which]))
-    np.testing.assert_allclose(*found, rtol=1e-4, atol=1e-5)
+    assert_near(*found)
 
 
 @pytest.mark.parametrize("which", [0, 3])
@@ -177,7 +186,7 @@ def with_goals_about_each() -> TrainConfig:
 def minding_the_other() -> TrainConfig:
     """Half of what is learned by are slopes of slopes."""
     config = replace(PRESETS["lola"], memory=MemoryConfig(kind="episode", size=16))
-    game = replace(config.game, size=3, horizon=6)
+    game = CoinConfig(size=3, horizon=6)
     ppo = replace(config.ppo, games=4, unroll=6)
     return replace(config, game=game, net=NetConfig(hidden=16), ppo=ppo, steps=10_000)
 
@@ -244,7 +253,8 @@ def test_equations_of_ones_own_are_left_as_they_are(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(history, "kernel_for", GruKernel)
     brought = jnp.zeros((3, 48))
-    for kind, taken in ((Gru, True), (Halved, False)):
+    kinds: list[tuple[Any, bool]] = [(Gru, True), (Halved, False)]
+    for kind, taken in kinds:
         gru = kind(READS, HIDDEN, jax.random.key(0))
         assert (history._kernel(gru, brought) is not None) == taken
         assert history._kernel(gru, brought.astype(jnp.bfloat16)) is None

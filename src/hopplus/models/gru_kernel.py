@@ -136,7 +136,8 @@ def _fits(kernel: GruKernel) -> bool:
 
     def slope(*primals: Any) -> Any:
         def total(weight: jax.Array, brought: jax.Array) -> jax.Array:
-            return kernel(weight, *primals[1:3], brought, *primals[4:]).sum()
+            found: jax.Array = _memories(kernel, weight, *primals[1:3], brought, *primals[4:])
+            return found.sum()
 
         return jax.grad(total, (0, 1))(primals[0], primals[3])
 

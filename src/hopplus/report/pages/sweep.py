@@ -41,7 +41,8 @@ class Contestant:
         return (first, -mean.mean if mean else np.inf)
 
     def as_json(self) -> dict[str, Any]:
-        own = {"name": self.name, "setting": dict(self.setting), "table": self.table}
+        own: dict[str, Any] = {"name": self.name, "setting": dict(self.setting)}
+        own["table"] = self.table
         if self.level is not None:
             own |= {"level": self.level, "steps_to_level": self.steps_to_level}
         by_seed = None if self.run.by_seed is None else self.run.by_seed.tolist()
