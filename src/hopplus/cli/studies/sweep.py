@@ -1,10 +1,10 @@
 """`hopplus sweep`: which settings are best?"""
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import tyro
 
@@ -31,6 +31,7 @@ from hopplus.runs.folder import RunError, RunFolder, check_name
 from hopplus.runs.progress import Progress
 from hopplus.runs.watchdog import say
 
+Number = TypeVar("Number", int, float)
 TABLE = ("game", "seats", "train-against", "held-out", "co-play")
 NUMBERS = ("steps", "seeds", "seed", "random", "halving")
 MOST_RUNGS = 10
@@ -136,13 +137,12 @@ class Sweep:
 
     def _read(self, file: Path | None) -> Plan:
         """The command line, or the file as far as the command line does not say otherwise."""
-        said = (
-            read_sweep(file, ("train", "over", "level", *NUMBERS)) if file else {"train": self.what}
-        )
-        numbers = {name: self._number(name, said) for name in NUMBERS}
+        takes = ("train", "over", "level", *NUMBERS)
+        said = read_sweep(file, takes) if file else {"train": self.what}
+        numbers = {name: self._number(name, said, whole) for name in NUMBERS}
         check_options(**{name: value for name, value in numbers.items() if name != "halving"})
         check_range("--halving", numbers["halving"], 2, MOST_RUNGS)
-        level = self._level(said)
+        level = self._number("level", said, finite)
         if level is not None and numbers["halving"]:
             raise ConfigError("--level is given, but --halving goes by returns: leave one out")
         row = said.get("train")
@@ -178,22 +178,15 @@ class Sweep:
         train = shlex.join(["hopplus", "train", preset, *words])
         return Plan(train, base, settings, typed, configs, numbers["halving"] or 1, level)
 
-    def _level(self, said: Mapping[str, Any]) -> float | None:
-        """The command line's, or else the file's."""
-        if self.level is not None or "level" not in said:
-            return self.level
-        try:
-            return finite(str(said["level"]))
-        except ValueError as error:
-            raise ConfigError(f"{self.what} has level: {error}") from None
-
-    def _number(self, name: str, said: Mapping[str, Any]) -> int | None:
+    def _number(
+        self, name: str, said: Mapping[str, Any], read: Callable[[str], Number]
+    ) -> Number | None:
         """What the command line says, or else the file."""
-        given: int | None = getattr(self, name)
+        given: Number | None = getattr(self, name)
         if given is not None or name not in said:
             return given
         try:
-            return whole(str(said[name]))
+            return read(str(said[name]))
         except ValueError as error:
             raise ConfigError(f"{self.what} has {name}: {error}") from None
 
